@@ -175,12 +175,9 @@ fn measured(run: &RunFolder) -> Vec<Exchange> {
 /// The time when each was due, from when the first was.
 fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     let first = exchanges[0].due;
-    let after = exchanges.iter().map(|exchange| exchange.due.since(first));
-    after.collect()
+    exchanges.iter().map(|exchange| exchange.due.since(first)).collect()
 }
 
 fn digests(exchanges: &[Exchange]) -> Vec<&str> {
-    let digests = exchanges.iter();
-    let digests = digests.map(|exchange| &*exchange.sample.request_digest);
-    digests.collect()
+    exchanges.iter().map(|exchange| &*exchange.sample.request_digest).collect()
 }

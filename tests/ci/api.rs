@@ -61,8 +61,7 @@ impl Api {
 
     pub fn comments(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
-        let bodies = state.comments.iter();
-        bodies.map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
+        state.comments.iter().map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
     }
 
     pub fn requests(&self) -> Vec<ApiRequest> {

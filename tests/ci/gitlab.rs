@@ -125,8 +125,7 @@ fn a_slower_commit_fails_its_merge_request() {
     for _ in 0..2 {
         let job = project.job(&slower, true);
         assert_eq!(job.code, Some(6), "{}", job.log);
-        let failing = junit(&slower.result("junit.xml"));
-        let failing = failing.into_iter().filter(|(_, passes)| !passes);
+        let failing = junit(&slower.result("junit.xml")).into_iter().filter(|(_, passes)| !passes);
         let failing: Vec<String> = failing.map(|(name, _)| name).collect();
         assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
         // The second pipeline changes the note of the first.

@@ -11,8 +11,7 @@ use crate::support::trial::Trial;
 const VERSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/versions");
 
 fn versions() -> Vec<PathBuf> {
-    let folders = fs::read_dir(VERSIONS).expect("tests/versions");
-    folders.map(|folder| folder.unwrap().path()).collect()
+    fs::read_dir(VERSIONS).expect("tests/versions").map(|folder| folder.unwrap().path()).collect()
 }
 
 /// A whole run of three components that no compiler of today has touched.

@@ -207,8 +207,7 @@ fn a_link_that_stays_down_ends_both_sides() {
     let run = fleet.run();
     let facts = run.facts().unwrap();
     let exchanges = measured(&run);
-    let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1);
-    let of_lost = of_lost.count();
+    let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1).count();
     assert!(of_lost > 0 && of_lost <= kept.len(), "{of_lost} of {}", kept.len());
     assert_eq!(exchanges.len() - of_lost, 100);
     let lost = facts.fleet.as_ref().unwrap().agents[1].lost.clone().unwrap();

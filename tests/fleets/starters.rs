@@ -151,8 +151,7 @@ fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let both = |flags: &str| {
         let mut other = fleet.command(1, flags);
         other.env("RUNNER_FLEET_COORDINATOR", &far);
-        let processes = [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)];
-        processes.map(Process::end)
+        [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)].map(Process::end)
     };
     let [coordinator, other] = both("");
     let (coordinator, _) = (coordinator.with_code(5), other.with_code(5));

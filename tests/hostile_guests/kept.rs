@@ -11,8 +11,7 @@ use crate::support::process::Mock;
 fn warnings(mock: &Mock, kept: &Path) -> Vec<String> {
     let ran = run_with(&mock.url, kept);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let lines = ran.stderr.lines().filter(|line| line.starts_with("warning: "));
-    lines.map(str::to_owned).collect()
+    ran.stderr.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
 }
 
 fn artifacts(folder: &Path) -> Vec<PathBuf> {

@@ -19,8 +19,7 @@ fn values_at_the_size_limit_are_accepted() {
     assert_eq!(carried, Some(64 << 10));
 
     let mut dialect = fixture::dialect(&touchy("decode", "answer", "full-steps"));
-    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
-    let events = events.unwrap();
+    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"])).unwrap();
     let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
     assert!(is_there(|what| matches!(what, Meaning::Timings(seen) if seen.decode == Some(0.0))));
     assert!(is_there(

@@ -76,8 +76,7 @@ impl Files {
     fn journal(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path().join("out/journal.jsonl"));
         let text = text.unwrap_or_default();
-        let lines = text.lines();
-        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// The number of events of a kind the journal that has.
@@ -389,8 +388,7 @@ fn labs_that_ship_can_be_planned() {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command.args(["lab", lab, "--dry-run", "--folder", "out"]).current_dir(folder.path());
-        let ended = run_patiently(&mut command);
-        let ended = ended.with_code(0);
+        let ended = run_patiently(&mut command).with_code(0);
         assert!(
             ended.stdout.contains("port 23333") || ended.stdout.contains("--port=8000"),
             "{lab}: {ended:#?}"

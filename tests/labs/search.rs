@@ -52,8 +52,7 @@ fn is_drawn(ended: &Exit, what: &str, folder: &TempDir, chart: &str) {
     let markdown = report("--format markdown");
     assert!(markdown.contains("## Runs"));
     // Its title is about all runs, not about the first run's load.
-    let title = markdown.lines().find(|line| line.starts_with("# "));
-    let title = title.unwrap_or_default();
+    let title = markdown.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
     assert!(title.contains("random 16/11"), "{title}");
     assert!(!title.contains("random 16/11, "), "{title}");
     let picture = report(&format!("--format svg --chart {chart}"));
@@ -67,8 +66,7 @@ pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --r
 #[test]
 fn the_highest_rate_lies_below_the_engines_capacity() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
-    let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
-    let ended = ended.with_code(0);
+    let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH)).with_code(0);
     is_drawn(&ended, "search", &folder, "tier-1-objective-1");
     let answer = json(&ended);
     follows("search", &answer);

@@ -9,8 +9,7 @@ use crate::support::process::{run, runner};
 fn plugins() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
     let folders = |path: PathBuf| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
+        std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
     let mut names: Vec<String> = ["backends", "datasets", "scorers", "examples"]
         .iter()

@@ -178,8 +178,7 @@ impl Browser {
     /// The console's messages of any level: errors, and refusals by the page's policy.
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
-        let entries = log.as_array().unwrap().iter();
-        entries.map(|entry| entry["message"].to_string()).collect()
+        log.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
     }
 
     /// A command of the browser's own protocol.

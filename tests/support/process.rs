@@ -323,8 +323,7 @@ impl Mock {
         self.process.end().with_code(0);
         let folder = self.log.expect("it keeps a log");
         let lines = std::fs::read_to_string(folder.path().join(LOG)).unwrap();
-        let truths = lines.lines().map(serde_json::from_str);
-        truths.collect::<Result<_, _>>().unwrap()
+        lines.lines().map(serde_json::from_str).collect::<Result<_, _>>().unwrap()
     }
 
     pub fn port(&self) -> &str {

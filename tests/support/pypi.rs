@@ -25,8 +25,7 @@ pub fn prepared(folder: &Path, requirements: &str, steps: &mut [Command]) -> Res
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
     for step in steps {
-        let output = step.output();
-        let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
+        let output = step.output().map_err(|cause| format!("{step:?}: {cause}"))?;
         if !output.status.success() {
             let output = [output.stderr, output.stdout].concat();
             return Err(format!("{step:?}: {}", String::from_utf8_lossy(&output)));

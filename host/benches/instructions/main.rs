@@ -81,8 +81,7 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
     for workload in workloads::ALL {
         if wanted.is_empty() || wanted.iter().any(|name| name == workload.name) {
             let count = workload.count(artifacts.path())?;
-            let before = baseline.builds.get(&build);
-            let before = before.and_then(|counts| counts.get(workload.name));
+            let before = baseline.builds.get(&build).and_then(|counts| counts.get(workload.name));
             let change = before.map(|before| {
                 let change = count as f64 / *before as f64 - 1.0;
                 format!("  {:+.1} % of {before}", change * 100.0)

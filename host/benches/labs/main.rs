@@ -57,8 +57,7 @@ fn row<const N: usize>(name: &str, strategy: &str, cells: [String; N]) -> Vec<St
 
 /// The heads of the columns, after the columns that name the case.
 fn heads(further: &[&str]) -> Vec<String> {
-    let all = ["case", "strategy"].iter().chain(further);
-    all.map(|head| (*head).to_owned()).collect()
+    ["case", "strategy"].iter().chain(further).map(|head| (*head).to_owned()).collect()
 }
 
 /// Cases in which nothing differs.
@@ -141,8 +140,7 @@ fn drift(labs: u64) -> Vec<Section> {
     for (name, change) in &equal_cases()[..2] {
         for strategy in STRATEGIES {
             let case = change(Case::equal(strategy));
-            let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05));
-            let found = found.count();
+            let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05)).count();
             let missed = exceeds(found, labs as usize, 0.05);
             let share = cell(percent(found, labs as usize), missed);
             rows.push(row(name, strategy, [share]));

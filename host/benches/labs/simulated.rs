@@ -66,8 +66,7 @@ impl Case {
 
     /// Runs `many` labs of this case to their ends.
     pub fn labs(&self, many: u64) -> impl Iterator<Item = SimulatedLab> + '_ {
-        let lab = Lab::parse("lab.toml", &self.text());
-        let lab = lab.unwrap_or_else(|error| panic!("{error}"));
+        let lab = Lab::parse("lab.toml", &self.text()).unwrap_or_else(|error| panic!("{error}"));
         (0..many).map(move |seed| self.lab(&lab, seed))
     }
 

@@ -73,8 +73,7 @@ fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Co
         std::thread::sleep(Duration::from_millis(5));
     };
     let output = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
-        let text = thread.join().ok().flatten();
-        text.and_then(Result::ok).unwrap_or_default()
+        thread.join().ok().flatten().and_then(Result::ok).unwrap_or_default()
     };
     let (stdout, stderr) = (output(reader), output(errors));
     let [user, system] = children_cpu()?;

@@ -61,8 +61,7 @@ pub fn case(workload: Named, engine: Engine, load: Load, requests: usize) -> Cas
 }
 
 pub fn parameters(engine: Engine) -> Parameters {
-    let parameters = engine.parameters.parse();
-    parameters.unwrap_or_else(|mistake| panic!("{mistake}"))
+    engine.parameters.parse().unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
 /// Arrivals in bursts: gaps that vary twice as much as by chance.

@@ -152,8 +152,7 @@ fn equal(runs: u64) -> Section {
                     percent(found.iter().filter(|own| is(own)).count(), found.len())
                 };
                 let of = |figure: &str| share(&|own| own.get(figure) == Some(&true));
-                let any = found.iter().filter(|own| own.values().any(|is| *is));
-                let any = any.count();
+                let any = found.iter().filter(|own| own.values().any(|is| *is)).count();
                 let any = cell(percent(any, found.len()), exceeds(any, found.len(), 0.05));
                 let hold = |figure: &str| {
                     let held = compared.iter().filter(|found| holds_zero(found, figure));
@@ -209,8 +208,7 @@ fn same(runs: u64) -> Section {
                         same_within: Some(SAME_WITHIN),
                         ..Options::new(wanted(), blocks(REQUESTS as u64))
                     };
-                    let found = compare(&sides, &options);
-                    found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+                    compare(&sides, &options).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
                 });
                 let of = |figure: &str| {
                     let is_same = |found: &&Compared| {
@@ -267,8 +265,7 @@ fn slower(runs: u64) -> Section {
                     _ => 0.0,
                 };
                 let of = |figure: &str| {
-                    let seen = found.iter().filter(|own| own.get(figure) == Some(&true));
-                    let seen = seen.count();
+                    let seen = found.iter().filter(|own| own.get(figure) == Some(&true)).count();
                     let seldom = effect <= 0.01 && falls_short(seen, found.len(), least);
                     cell(percent(seen, found.len()), seldom)
                 };

@@ -101,8 +101,7 @@ fn engines(runs: u64) -> Section {
             let served = case.served(run, run);
             let summary = summary(&case, &exchanges(&served));
             let samples = METRICS.map(|(metric, _)| {
-                let samples = served.iter().filter_map(|own| sample(metric, own));
-                samples.collect::<Vec<f64>>()
+                served.iter().filter_map(|own| sample(metric, own)).collect::<Vec<f64>>()
             });
             (summary, samples)
         });

@@ -188,8 +188,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
         match (self, request) {
             (Connection::Http1(connection), Request::Http1 { head, body }) => {
-                let sent = connection.send(&head, &body, marks).await;
-                sent.map_err(Unanswered::Broke)
+                connection.send(&head, &body, marks).await.map_err(Unanswered::Broke)
             }
             (Connection::Http2(stream), Request::Http2(request)) => {
                 stream.send(*request, marks).await
@@ -300,8 +299,7 @@ const HIDDEN: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 /// The fields of a reply, or of its trailers, that plugins may see.
 pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let fields = fields.iter();
-    fields.filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
+    fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
 }
 
 /// The field of gRPC that says how a call ended.

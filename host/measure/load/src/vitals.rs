@@ -127,8 +127,7 @@ impl Vitals {
         }
         let (names, ids): (Vec<_>, Vec<_>) = {
             let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            let threads = threads.iter().cloned();
-            threads.map(|thread| (thread.name, thread.id)).unzip()
+            threads.iter().cloned().map(|thread| (thread.name, thread.id)).unzip()
         };
         let sample = |at| Sample { at, threads: ids.iter().map(|id| system::spent(*id)).collect() };
         let whole = || Whole { cores: system::cores(), throttled: system::throttled() };

@@ -17,8 +17,7 @@ pub fn scenario(data: &[u8]) {
     }
     let entries = scenario.entries();
     let entries_of = |scenario: &Scenario| -> Vec<(String, String)> {
-        let entries = scenario.entries().into_iter();
-        entries.map(|entry| (entry.path, entry.value)).collect()
+        scenario.entries().into_iter().map(|entry| (entry.path, entry.value)).collect()
     };
     let same = scenario.clone().overlay(scenario.clone());
     assert_eq!(entries_of(&scenario), entries_of(&same), "laid over itself");

@@ -174,8 +174,7 @@ impl Connect for Dial {
         let first = &self.looked_up[target as usize];
         let (addresses, looked_up) = host.addresses(clock, first).await?;
         let poller = poller.filter(|_| host.tls.is_none() && self.version == Version::Http1);
-        let tcp = Tcp::connect(&addresses, poller).await;
-        let tcp = tcp.map_err(|cause| cause.to_string())?;
+        let tcp = Tcp::connect(&addresses, poller).await.map_err(|cause| cause.to_string())?;
         let connected = clock.now();
         let wire = Wire::new(clock);
         let mut readiness = None;

@@ -73,8 +73,7 @@ impl Request {
     /// The same with the header fields of this list that it lacks.
     #[must_use]
     pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
-        let missing = fields.iter().filter(|(name, _)| !self.has(name));
-        let missing: Vec<_> = missing.cloned().collect();
+        let missing: Vec<_> = fields.iter().filter(|(name, _)| !self.has(name)).cloned().collect();
         if missing.is_empty() { self } else { self.with(&missing) }
     }
 

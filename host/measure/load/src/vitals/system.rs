@@ -72,8 +72,7 @@ pub(super) fn throttled() -> Option<Nanos> {
 fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let own = own.trim_end_matches('/');
-    let parents = own.char_indices().filter(|(_, c)| *c == '/');
-    let parents = parents.map(|(at, _)| &own[..at]);
+    let parents = own.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &own[..at]);
     Some(parents.chain([own]))
 }
 
