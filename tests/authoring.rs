@@ -120,8 +120,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
-    let source = folder.path().join("mine/src/lib.rs");
-    std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();
+    std::fs::write(folder.path().join("mine/src/lib.rs"), "fn nothing() -> u8 {}\n").unwrap();
     let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"])).with_code(4);
     assert!(ended.stderr.contains("mismatched types"), "{ended:#?}");
     assert!(ended.stderr.contains("error: cargo failed (exit status: 101)"), "{ended:#?}");
@@ -213,14 +212,12 @@ fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Show
                 let mark = format!("here: {case}");
                 let line = source.lines().position(|line| line.ends_with(&mark)).unwrap() + 1;
                 let wanted = format!("{words} at {case}, {entry} line {line}");
-                let error = found["failures"][0]["error"].as_str().unwrap_or_default();
-                error.ends_with(&wanted)
+                found["failures"][0]["error"].as_str().unwrap_or_default().ends_with(&wanted)
             }
             Shows::Contract(words) | Shows::Scores(words) => scores.contains(words),
-            Shows::Log(lines) => lines.iter().all(|line| {
-                let log = found["log"].as_array().unwrap();
-                log.iter().any(|found| found == line)
-            }),
+            Shows::Log(lines) => lines
+                .iter()
+                .all(|line| found["log"].as_array().unwrap().iter().any(|found| found == line)),
             Shows::Same => found["failures"].as_array().unwrap().is_empty() && !scores.is_empty(),
         };
         assert!(holds, "{} {case}: {found:#} {scores}", language.word);

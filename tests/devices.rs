@@ -68,8 +68,7 @@ fn found(summary: &Summary, id: Id) -> Option<Severity> {
 #[track_caller]
 fn close(found: Option<f64>, expected: f64) {
     let found = found.expect("it is there");
-    let near = (found - expected).abs() <= 1e-9 * expected.abs();
-    assert!(near, "{found} and not {expected}");
+    assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} and not {expected}");
 }
 
 /// The growth of a counter between two instants in seconds, interpolated from its readings.
@@ -374,8 +373,7 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
     assert_eq!((devices.energy_j, devices.mean_power_w), (None, None));
     assert_eq!(devices.energy_per_million_output_tokens, None);
     assert_eq!(found(&summary, Id::DeviceGaps), Some(Severity::Note));
-    let failed = devices.failed_readings.unwrap();
-    assert_eq!(failed, exporter.pages() - 12);
+    assert_eq!(devices.failed_readings.unwrap(), exporter.pages() - 12);
     assert_eq!(devices.last_error.as_deref(), Some("it answered with HTTP 503"));
     for part in ["note device-gaps: samples are missing: device 0", "the energy is absent"] {
         assert!(ended.stdout.contains(part), "{ended:#?}");

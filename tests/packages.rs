@@ -334,6 +334,5 @@ fn an_image_runs_as_its_own_user_on_a_root_that_is_read_only() {
     contained.args(["--env=RUNNER_ALLOW_INVALID=1", "--volume", &volume, &image]);
     let mock = Mock::start(&[]);
     measures(contained.args(measuring(&mock, "runs")));
-    let run = only_run(&work.join("runs")).unwrap();
-    assert_eq!(run.metadata().unwrap().uid(), 65_532);
+    assert_eq!(only_run(&work.join("runs")).unwrap().metadata().unwrap().uid(), 65_532);
 }

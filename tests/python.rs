@@ -40,8 +40,7 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     let folder = Path::new(TOOLS).join("environment");
     let requirements = Path::new(MODULE).join("tests/requirements.txt");
-    let requirements = std::fs::read_to_string(&requirements).unwrap();
-    pypi::python(&folder, &requirements)
+    pypi::python(&folder, &std::fs::read_to_string(&requirements).unwrap())
 });
 
 #[test]

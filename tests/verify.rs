@@ -220,8 +220,7 @@ fn faulty_clients_are_caught() {
         // The same client without a fault is exact in the same cases.
         let patient = ["--tries", "10", "--tolerance", "20ms"];
         scope.spawn(move || {
-            let off = off(&card(honest, &patient, cases, 0));
-            assert_eq!(off, Vec::<String>::new());
+            assert_eq!(off(&card(honest, &patient, cases, 0)), Vec::<String>::new());
         });
         for _ in 0..3 {
             scope.spawn(work);
@@ -359,8 +358,7 @@ fn cases_are_served_to_others() {
         assert!(reply.contains("[DONE]"), "{reply}");
     }
     let expected = |query: &str| -> Value {
-        let page = ask("GET", &format!("/stream-role/expected{query}"), "");
-        serde_json::from_str(&page).unwrap()
+        serde_json::from_str(&ask("GET", &format!("/stream-role/expected{query}"), "")).unwrap()
     };
     let by_log = &expected("")["by-log"];
     assert_eq!(by_log["requests.successful"]["complete"], 2.0);

@@ -30,8 +30,7 @@ impl Foreign {
             return None;
         };
         let mut port = String::new();
-        let stdout = process.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut port).unwrap();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let url = format!("http://127.0.0.1:{}", port.trim());
         Some(Foreign { process, url, seen })
     }
@@ -62,8 +61,7 @@ fn record(folder: &Path, url: &str, words: &[&str]) -> Exit {
 fn tested(folder: &Path) {
     let mut command = runner();
     command.current_dir(folder);
-    let test = ["plugin", "test", ".", "--plugin", BACKEND];
-    run(command.args(test)).with_code(0);
+    run(command.args(["plugin", "test", ".", "--plugin", BACKEND])).with_code(0);
 }
 
 fn read(folder: &Path, file: &str) -> String {

@@ -81,8 +81,7 @@ async fn a_page_of_two_runs_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
     let two = MadeUp { version: "0.11.0", slower: 1.2, ..MadeUp::default() };
-    let path = page(&[one, two.write(folder.path())], folder.path());
-    whole(&browser, &path, 17.0).await;
+    whole(&browser, &page(&[one, two.write(folder.path())], folder.path()), 17.0).await;
     let labels = "[...document.querySelectorAll('#ttft-ecdf .legend button')].map((b) => b.textContent).join('|')";
     assert_eq!(browser.text(labels).await, "vllm 0.10.1|vllm 0.11.0");
     // A box takes a run out of every chart that shows both.
@@ -105,8 +104,7 @@ async fn text_of_a_server_is_inert() {
         message: "</script><img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>",
         ..MadeUp::default()
     };
-    let path = page(&[hostile.write(folder.path())], folder.path());
-    whole(&browser, &path, 14.0).await;
+    whole(&browser, &page(&[hostile.write(folder.path())], folder.path()), 14.0).await;
     assert!(!browser.text("document.title").await.contains("taken"));
     assert_eq!(browser.number("document.images.length").await, 0.0);
     let script = "document.querySelector('#failures').parentElement.textContent";

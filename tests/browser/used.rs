@@ -9,8 +9,7 @@ const LIVE: &str = "document.getElementById('live').textContent";
 async fn opened() -> Option<(Browser, tempfile::TempDir)> {
     let browser = browser().await?;
     let folder = tempfile::tempdir().unwrap();
-    let path = page(&[MadeUp::default().write(folder.path())], folder.path());
-    browser.open(&path).await;
+    browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;
     Some((browser, folder))
 }
 

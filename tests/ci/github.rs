@@ -414,8 +414,7 @@ fn twenty_slower_commits_fail_and_twenty_equal_ones_pass() {
     for round in 1..=20 {
         let engines = [("60ms", "20ms"), ("63ms", "20ms"), ("60ms", "21ms")];
         for (count, (ttft, itl)) in passed.iter_mut().zip(engines) {
-            let checkout = Checkout::new(ttft, itl);
-            let job = repository.job(&checkout, &Event::Pull("them/theirs"), &[]);
+            let job = repository.job(&Checkout::new(ttft, itl), &Event::Pull("them/theirs"), &[]);
             *count += u32::from(job.passed);
             let rows = job.summary.lines().filter(|line| line.contains(" +3%"));
             let rows: Vec<&str> = rows.collect();

@@ -186,8 +186,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let zsh = std::fs::read_to_string(prefix.join("share/zsh/site-functions/_runner"));
         assert_eq!(zsh.unwrap(), "released completions zsh\n");
-        let output = Command::new(prefix.join("bin/runner")).output().unwrap();
-        assert_eq!(output.stdout, b"released\n");
+        assert_eq!(Command::new(prefix.join("bin/runner")).output().unwrap().stdout, b"released\n");
         std::fs::remove_dir_all(&prefix).unwrap();
     }
 }

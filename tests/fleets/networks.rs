@@ -139,8 +139,7 @@ fn four_machines_are_one_run() {
     for process in machines.start(&fleet, "") {
         process.end().with_code(0);
     }
-    let words = machines.on("0");
-    let single = alone(&fleet, &words.each_ref().map(String::as_str));
+    let single = alone(&fleet, &machines.on("0").each_ref().map(String::as_str));
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(together.len(), 200);
@@ -169,15 +168,13 @@ fn a_link_that_comes_back_loses_nothing() {
         let ended = process.end().with_code(0);
         assert!(!ended.stderr.contains("lost rank"), "{ended:#?}");
     }
-    let words = machines.on("0");
-    let single = alone(&fleet, &words.each_ref().map(String::as_str));
+    let single = alone(&fleet, &machines.on("0").each_ref().map(String::as_str));
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(due(&together), due(&single));
     assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
-    let facts = run.facts().unwrap();
-    let summary = run.summarize(&facts).unwrap();
+    let summary = run.summarize(&run.facts().unwrap()).unwrap();
     assert_eq!((summary.requests.successful, &summary.run.damage), (200, &None));
     assert!(!summary.findings.iter().any(|finding| finding.id == Id::AgentLost));
 }

@@ -247,8 +247,7 @@ fn a_full_disk_is_reported_on_both_sides() {
         let processes = (0..2).map(|rank| {
             let command = fleet.command(rank, flags);
             if rank == full {
-                let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
-                Process::start(&mut behind(&small, &command))
+                Process::start(&mut behind(&["unshare", "-m", "sh", "-c", &mount, "sh"], &command))
             } else {
                 Process::start(&mut { command })
             }

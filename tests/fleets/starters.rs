@@ -28,8 +28,7 @@ fn under_slurm(command: &mut Command) -> Exit {
 
 /// A fleet of four that something else starts: the words before the program.
 fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
-    let ours = fleet.command(0, "");
-    let mut command = behind(starter, &ours);
+    let mut command = behind(starter, &fleet.command(0, ""));
     for variable in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_COORDINATOR"] {
         command.env_remove(variable);
     }
@@ -55,8 +54,7 @@ fn open_mpi_starts_a_fleet() {
     }
     let fleet = Fleet::new(4);
     let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"];
-    let coordinator = format!("127.0.0.1:{}", fleet.port);
-    started_by(&fleet, &mpirun, Some(&coordinator));
+    started_by(&fleet, &mpirun, Some(&format!("127.0.0.1:{}", fleet.port)));
 }
 
 #[test]
@@ -67,8 +65,7 @@ fn slurm_starts_a_fleet() {
     let fleet = Fleet::new(4);
     let srun = [SLURM, "srun", "--nodes", "4", "--ntasks-per-node", "1"];
     // The nodes are all this machine, which does not know their names.
-    let coordinator = format!("127.0.0.1:{}", fleet.port);
-    started_by(&fleet, &srun, Some(&coordinator));
+    started_by(&fleet, &srun, Some(&format!("127.0.0.1:{}", fleet.port)));
 }
 
 /// The guide's batch script, as Slurm runs it.

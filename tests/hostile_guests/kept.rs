@@ -32,8 +32,7 @@ fn changed_artifacts_are_reported_and_replaced() {
     assert_eq!(paths.len(), 2, "{paths:?}");
     let assert_warning = |lines: &[String], path: &Path, what: &str| {
         let line = format!("was recompiled: its cached form {} {what}", path.display());
-        let count = lines.iter().filter(|warning| warning.ends_with(&line)).count();
-        assert_eq!(count, 1, "{lines:?}");
+        assert_eq!(lines.iter().filter(|warning| warning.ends_with(&line)).count(), 1, "{lines:?}");
     };
 
     let mut bytes = fs::read(&paths[0]).unwrap();

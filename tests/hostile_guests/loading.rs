@@ -144,8 +144,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
         ("runner:plugin/lag@1.0.0", "this runner has no such interface"),
         ("runner:plugin/log@9.3.0", "this runner does not support that version"),
     ] {
-        let bytes = patched(BACKEND, LOG, import);
-        let error = fails(load_bytes(folder.path(), &bytes));
+        let error = fails(load_bytes(folder.path(), &patched(BACKEND, LOG, import)));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
@@ -183,8 +182,7 @@ fn an_interface_with_other_functions_does_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = patched(BACKEND, "codec.default-url", "codec.default-uri");
     let plugin = load_bytes(folder.path(), &bytes).unwrap();
-    let grants = fixture::grants(&json!({}));
-    let error = fails(Backend::new(plugin, &json!({}), grants));
+    let error = fails(Backend::new(plugin, &json!({}), fixture::grants(&json!({}))));
     assert!(
         matches!(&error, PluginError::WrongWorld { plugin, what } if plugin == "plugin.wasm"
             && what.starts_with("does not fit the world `backend-plugin`: ")

@@ -39,8 +39,7 @@ fn values_at_the_size_limit_are_accepted() {
 fn the_state_that_a_reply_begins_with_is_small() {
     let mut dialect = fixture::dialect(&json!({"call": "begin", "answer": "large-state"}));
     let error = fails(dialect.begin(&head()));
-    let says = "it keeps 65537 bytes of state, at most 65536 are allowed";
-    contract(&error, BACKEND, "begin", says);
+    contract(&error, BACKEND, "begin", "it keeps 65537 bytes of state, at most 65536 are allowed");
     is_well(&mut dialect);
     // A request that it refuses to begin is no misbehaviour.
     let mut dialect = fixture::dialect(&json!({"call": "begin", "answer": "refuse"}));

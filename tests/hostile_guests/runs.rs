@@ -173,8 +173,7 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
 fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
     let mock = mock(&[]);
     let backend = "call = 'encode', only-on = '!', misbehave = 'abort'";
-    let ran = run(&mock.url, backend, "mark = 3", 12, "");
-    let spoilt = all_but_one(&ran);
+    let spoilt = all_but_one(&run(&mock.url, backend, "mark = 3", 12, ""));
     assert_eq!(
         failure(&spoilt),
         (
@@ -258,8 +257,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
     });
     let ran = run(&url, "raw = true, spill = true", "", 1, "");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let exchanges = ran.exchanges();
-    assert_eq!(exchanges[0].output, (PIECES * PIECE + 2).to_string());
+    assert_eq!(ran.exchanges()[0].output, (PIECES * PIECE + 2).to_string());
     let log = fs::read_to_string(ran.folder.path().join("plugins.log")).unwrap();
     let calls = log.lines().filter(|line| line.ends_with("bytes to read")).count();
     assert!((2..64).contains(&calls), "{calls}");

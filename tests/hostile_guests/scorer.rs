@@ -16,8 +16,7 @@ fn a_failure_costs_the_instance_alone() {
             fixture::judge(&json!({"call": "score", "misbehave": deed, "only-on": "!"}));
         for _ in 0..2 {
             trapped(&fails(judge.score(&exchange("bad!"))), SCORER, "score", cause);
-            let scores = judge.score(&exchange("fine")).unwrap();
-            assert_eq!(scores, [("length".to_owned(), 4.0)]);
+            assert_eq!(judge.score(&exchange("fine")).unwrap(), [("length".to_owned(), 4.0)]);
         }
         assert!(judge.finish().is_ok());
     }
@@ -90,8 +89,7 @@ fn work_of_the_host_is_charged_to_the_scorer() {
     let mut roomy = roomy(&config);
     roomy.limits.returned_bytes = 64 << 20;
     let mut judge = scorer(&config, roomy).open().unwrap();
-    let scores = judge.score(&exchange("fine")).unwrap();
-    assert_eq!(scores[0].1, f64::from(3 << 20));
+    assert_eq!(judge.score(&exchange("fine")).unwrap()[0].1, f64::from(3 << 20));
 }
 
 #[test]
@@ -129,8 +127,7 @@ fn a_program_that_is_stopped_costs_itself_alone() {
         let mut judge = running("x-runs-answers", &config).open().unwrap();
         for _ in 0..2 {
             assert_eq!(judge.score(&exchange("bad!")).unwrap(), stopped(), "{deed}");
-            let scores = judge.score(&exchange("x")).unwrap();
-            assert_eq!(scores, ran(), "{deed}");
+            assert_eq!(judge.score(&exchange("x")).unwrap(), ran(), "{deed}");
         }
         // One sample with four programs; two of them passed.
         let run =

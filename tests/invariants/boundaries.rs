@@ -93,8 +93,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     let locked = format!("api-key = '{KEY}'");
     let open = Trial::new(SCENARIO).run().await;
     let trial = Trial::new(SCENARIO).against(&locked);
-    let refused = trial.run().await;
-    assert_eq!(refused.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
+    assert_eq!(trial.run().await.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
     let admitted = trial.api_key(KEY).run().await;
     assert_eq!(admitted.failures(), []);
     for (with, without) in admitted.exchanges.iter().zip(&open.exchanges) {
@@ -152,8 +151,7 @@ fn decoding_late_moves_no_instant() {
     let mut framer = Framer::new(Framing::EventStream);
     for (at, data) in pieces {
         let mut frames = Frames::default();
-        let event = format!("data: {data}\n\n");
-        framer.push(Nanos(at), event.as_bytes(), &mut frames).unwrap();
+        framer.push(Nanos(at), format!("data: {data}\n\n").as_bytes(), &mut frames).unwrap();
         let held = backlog.queue(frames.memory());
         reply.frames(frames, Nanos::ZERO, held);
     }
@@ -176,6 +174,5 @@ fn decoding_late_moves_no_instant() {
 
 fn open_exchange() -> Open {
     let sample = serde_json::json!({ "id": "a", "request-bytes": 1, "request-digest": "00" });
-    let prepared = Prepared::new(0, serde_json::from_value(sample).unwrap());
-    prepared.due(Nanos(500), None).open()
+    Prepared::new(0, serde_json::from_value(sample).unwrap()).due(Nanos(500), None).open()
 }

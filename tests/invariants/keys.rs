@@ -68,8 +68,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
                 "load.stages[].shape" => ("exponential", "linear"),
                 _ => ("'9s'", "'7s'"),
             };
-            let changed = stages.replace(from, to);
-            return (vec![poisson[0].into(), stages.into()], Some(changed));
+            return (vec![poisson[0].into(), stages.into()], Some(stages.replace(from, to)));
         }
         _ => (&[], None),
     };

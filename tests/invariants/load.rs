@@ -160,8 +160,7 @@ async fn own_lateness_is_reported() {
         let apart = ran.metric(from_due).mean - ran.metric(from_sent).mean;
         assert!((apart - mean).abs() < 1e-6, "{from_due}");
     }
-    let parted = ran.metric("queue").mean + ran.metric("send-lag").mean;
-    assert!((parted - mean).abs() < 1e-6);
+    assert!((ran.metric("queue").mean + ran.metric("send-lag").mean - mean).abs() < 1e-6);
 
     let on_time = trial().run().await;
     let finding = |summary: &Summary| {
@@ -192,8 +191,7 @@ async fn own_lateness_is_reported() {
 /// (5) Load that could not be offered is recorded: whatever is due has a record, sent or not.
 #[tokio::test(start_paused = true)]
 async fn nothing_due_is_without_a_record() {
-    let over = "load.duration = '2s'\nload.max-in-flight = 2";
-    let ran = trial().with(over).run().await;
+    let ran = trial().with("load.duration = '2s'\nload.max-in-flight = 2").run().await;
     let arrival = &ran.plan.load.arrival;
     let due_within = arrival
         .due_times(7, None, &Trace::default())
@@ -202,8 +200,7 @@ async fn nothing_due_is_without_a_record() {
     assert_eq!(ran.measured().count(), due_within);
     let indexes: Vec<u64> = ran.measured().map(|e| e.index).collect();
     assert_eq!(indexes, (0..due_within as u64).collect::<Vec<_>>());
-    let failures = &ran.summary.requests.failures;
-    let not_sent = failures[&Class::NotSent].count;
+    let not_sent = ran.summary.requests.failures[&Class::NotSent].count;
     assert_eq!(not_sent as usize + ran.truths.len(), due_within);
     assert!(not_sent > 0);
 }
@@ -260,8 +257,7 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let starter = async {
         for gate in &gates {
             let mut stages = gate.stages();
-            let ready = stages.wait_for(|stage| *stage == Stage::Ready).await;
-            drop(ready.unwrap());
+            drop(stages.wait_for(|stage| *stage == Stage::Ready).await.unwrap());
         }
         let start = whole.start();
         assert!(began.now() <= start, "warming up takes one reply, or two");
@@ -400,8 +396,7 @@ async fn slices_by_time_ask_as_much_as_the_whole() {
         let whole = trial().run().await;
         let mut together = Vec::new();
         for index in 0..of {
-            let slice = trial().slice(index, of).run().await;
-            together.extend(from_the_start(&slice));
+            together.extend(from_the_start(&trial().slice(index, of).run().await));
         }
         together.sort_unstable();
         assert_eq!(together, from_the_start(&whole), "{users} users");

@@ -298,8 +298,7 @@ fn an_engine_that_dies_in_a_run_is_started_again() {
         Files::new("strategy = \"matrix\"\nrepeats = 1\nretries = 1", "max-concurrency = [1, 8]");
     let mut process = Process::start(&mut files.command(&[]));
     process.until("a run begins", |_| files.events("running") > 0);
-    let holder = format!("mock --port {}", files.port);
-    let engines = processes_with(&holder);
+    let engines = processes_with(&format!("mock --port {}", files.port));
     assert!(!engines.is_empty());
     for engine in engines {
         signal(engine, "KILL");
@@ -325,8 +324,7 @@ fn an_occupied_port_is_refused_and_its_holder_lives() {
 
 #[test]
 fn mistakes_of_a_lab_file_are_reported_at_once() {
-    let files = Files::new("repeets = 2", "max-concurrency = []");
-    let ended = files.made().with_code(3);
+    let ended = Files::new("repeets = 2", "max-concurrency = []").made().with_code(3);
     for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {
         assert!(ended.stderr.contains(part), "{part}\n{ended:#?}");
     }
@@ -357,8 +355,7 @@ fn a_lab_over_loads_is_drawn() {
     for part in ["<svg", "id=\"curve-1-1\""] {
         assert!(html.contains(part), "{part}");
     }
-    let drawn = files.drawn();
-    assert!(drawn == files.drawn_again());
+    assert!(files.drawn() == files.drawn_again());
     files.follow_their_schemas();
 }
 

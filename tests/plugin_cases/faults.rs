@@ -48,19 +48,16 @@ fn a_backend_that_is_unsteady_is_found_out() {
         ("trusting", "misbehaved", "it panicked: "),
     ];
     for (fault, kind, words) in faults {
-        let config = format!("fault = \"{fault}\"\n");
-        let project = Project::asking(&config, "reply.lines", WORDS);
+        let project = Project::asking(&format!("fault = \"{fault}\"\n"), "reply.lines", WORDS);
         project.test(&["--bless"]).with_code(4);
-        let report = project.report(4);
-        let failures = failures(&report);
+        let failures = failures(&project.report(4));
         assert!(
             failures.iter().any(|(found, message)| found == kind && message.contains(words)),
             "{fault}: {failures:#?}"
         );
         // Output of a plugin that does something wrong is not written.
         for file in ["events.json", "request.http"] {
-            let path = project.path(&format!("cases/words/{file}"));
-            assert!(!path.exists(), "{fault}: {file}");
+            assert!(!project.path(&format!("cases/words/{file}")).exists(), "{fault}: {file}");
         }
     }
 }
@@ -103,16 +100,14 @@ fn a_steady_backend_holds_in_every_framing() {
 #[test]
 fn a_raw_backend_that_drops_partial_frames_is_detected() {
     let config = "framing = \"raw\"\nfault = \"forgets\"\n";
-    let project = Project::asking(config, "reply.bin", WORDS);
-    let failures = failures(&project.report(4));
+    let failures = failures(&Project::asking(config, "reply.bin", WORDS).report(4));
     assert!(failures[0].1.contains("cuts it at random bytes"), "{failures:#?}");
 }
 
 #[test]
 fn a_raw_reply_that_is_read_twice_is_found_out() {
     let config = "framing = \"raw\"\nfault = \"reads-twice\"\n";
-    let project = Project::asking(config, "reply.bin", WORDS);
-    let failures = failures(&project.report(4));
+    let failures = failures(&Project::asking(config, "reply.bin", WORDS).report(4));
     assert!(
         failures.iter().any(
             |(kind, message)| kind == "unstable" && message.contains("cuts it at random bytes")

@@ -116,8 +116,7 @@ impl Browser {
     pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
         let rect = self.rect(selector).await;
         let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);
-        let event = json!({ "type": "mouseMoved", "x": x, "y": y });
-        self.devtools("Input.dispatchMouseEvent", &event);
+        self.devtools("Input.dispatchMouseEvent", &json!({ "type": "mouseMoved", "x": x, "y": y }));
     }
 
     /// Presses a key where the focus is.
@@ -187,8 +186,7 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let path = format!("/session/{}/{path}", self.session);
-        value(self.port, "POST", &path, body)
+        value(self.port, "POST", &format!("/session/{}/{path}", self.session), body)
     }
 }
 
@@ -231,7 +229,6 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Strin
 impl Drop for Browser {
     /// If the driver is killed, its browser stays behind.
     fn drop(&mut self) {
-        let path = format!("/session/{}", self.session);
-        let _ = ask(self.port, "DELETE", &path, "");
+        let _ = ask(self.port, "DELETE", &format!("/session/{}", self.session), "");
     }
 }

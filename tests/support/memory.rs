@@ -124,8 +124,7 @@ impl Connect for Memory {
                 tokio::spawn(counted(Arc::clone(&self.open), served));
             }
             Server::Raw(raw) => {
-                let served = Arc::clone(raw).serve(server);
-                tokio::spawn(counted(Arc::clone(&self.open), served));
+                tokio::spawn(counted(Arc::clone(&self.open), Arc::clone(raw).serve(server)));
             }
         }
         let number = self.opened.fetch_add(1, Ordering::Relaxed);

@@ -402,8 +402,7 @@ fn read_chunks(units: u64) -> Result<()> {
             head: Bytes::from_static(b"POST / HTTP/1.1\r\n\r\n"),
             body: Bytes::new(),
         };
-        let answered = connection.send(request, &marks).await;
-        answered.map_err(|_| "no reply came".to_owned())?;
+        connection.send(request, &marks).await.map_err(|_| "no reply came".to_owned())?;
         std::future::poll_fn(|cx| connection.poll_body(cx, &marks, &mut came))
             .await
             .map_err(|broke| format!("{broke:?}"))

@@ -69,8 +69,7 @@ fn equal(labs: u64) -> Vec<Section> {
             let case = change(Case::equal(strategy));
             let wrong = case.labs(labs).filter(SimulatedLab::recommends).count();
             let share = percent(wrong, labs as usize);
-            let missed = exceeds(wrong, labs as usize, 0.005);
-            rows.push(row(name, strategy, [cell(share, missed)]));
+            rows.push(row(name, strategy, [cell(share, exceeds(wrong, labs as usize, 0.005))]));
         }
     }
     vec![Section {
@@ -141,8 +140,7 @@ fn drift(labs: u64) -> Vec<Section> {
         for strategy in STRATEGIES {
             let case = change(Case::equal(strategy));
             let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05)).count();
-            let missed = exceeds(found, labs as usize, 0.05);
-            let share = cell(percent(found, labs as usize), missed);
+            let share = cell(percent(found, labs as usize), exceeds(found, labs as usize, 0.05));
             rows.push(row(name, strategy, [share]));
         }
     }

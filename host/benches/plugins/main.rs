@@ -102,8 +102,7 @@ fn best(mut unit: impl FnMut() -> Result<()>) -> Result<f64> {
         for _ in 0..units {
             unit()?;
         }
-        let each = began.elapsed().as_nanos() as f64 / f64::from(units);
-        least = least.min(each);
+        least = least.min(began.elapsed().as_nanos() as f64 / f64::from(units));
     }
     Ok(least)
 }

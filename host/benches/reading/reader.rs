@@ -39,8 +39,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         let mut socket = TcpStream::from_std(socket);
-        let readable = Interest::READABLE;
-        poll.registry().register(&mut socket, Token(number), readable)?;
+        poll.registry().register(&mut socket, Token(number), Interest::READABLE)?;
         open.push((socket, Nanos::ZERO));
     }
     for (socket, _) in &mut open {
@@ -77,8 +76,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
 pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64> {
     let counted = Counter::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;
-    let trust = Trust::default();
-    let dial = Dial::new(&[target], &[], Version::Http1, &trust, Timestamps::Kernel);
+    let dial = Dial::new(&[target], &[], Version::Http1, &Trust::default(), Timestamps::Kernel);
     let clock = Clock::start();
     let signal = Signal::for_thread();
     let worker = Worker {
@@ -146,8 +144,7 @@ impl Connect for Maybe {
         clock: Clock,
         poller: Option<&Poller>,
     ) -> Result<Opened<Self::Io>, String> {
-        let poller = poller.filter(|_| self.polled);
-        self.dial.connect(target, clock, poller).await
+        self.dial.connect(target, clock, poller.filter(|_| self.polled)).await
     }
 }
 

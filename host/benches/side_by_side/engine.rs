@@ -177,8 +177,7 @@ async fn answer(
         if !pace.itl.is_zero() {
             tokio::time::sleep_until(due.into()).await;
         }
-        let is_last = number + 1 == pace.tokens;
-        let event = if is_last { &last } else { &token };
+        let event = if number + 1 == pace.tokens { &last } else { &token };
         instants.push(came.elapsed());
         stream.write_all(event.as_bytes()).await?;
     }

@@ -88,8 +88,7 @@ pub fn bare(address: SocketAddr, (streams, answers): (usize, usize), tokens: usi
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let seen = bare::read(address, streams, answers, request.as_bytes())?;
-    println!("{}", seen.events);
+    println!("{}", bare::read(address, streams, answers, request.as_bytes())?.events);
     Ok(())
 }
 
@@ -114,8 +113,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
         for _ in 0..rounds {
             let (events, bare) = run(bare_reader(&mock.address, load)?)?;
             let (result, our) = run(runner(&mock.address, folder.path(), &flags))?;
-            let result = check(&result, requests * tokens)?;
-            invalid += usize::from(result["verdict"] == "invalid");
+            invalid += usize::from(check(&result, requests * tokens)?["verdict"] == "invalid");
             let million = events.trim().parse::<f64>()? / 1e6;
             let row = [our.cpu(), our.user, our.system, bare.cpu(), bare.user, bare.system];
             for (column, time) in columns.iter_mut().zip(row) {
@@ -176,8 +174,7 @@ pub fn instants(rounds: usize) -> Result<()> {
                 hog.kill()?;
                 hog.wait()?;
             }
-            let result = check(&result, STREAMS * TOKENS)?;
-            rows.push(difference(&result, &mock.end()?));
+            rows.push(difference(&check(&result, STREAMS * TOKENS)?, &mock.end()?));
         }
         let column = |at: usize| {
             let mut column: Vec<f64> = rows.iter().map(|row| row[at]).collect();

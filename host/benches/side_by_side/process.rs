@@ -111,8 +111,7 @@ impl Mock {
         command.args(["mock", "--port", "0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
-        let stdout = child.stdout.take().context("it has a stdout")?;
-        BufReader::new(stdout).read_line(&mut line)?;
+        BufReader::new(child.stdout.take().context("it has a stdout")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on http://");
         Ok(Mock { address: address.context(line.clone())?.to_owned(), child, truth })
     }

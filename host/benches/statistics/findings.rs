@@ -82,8 +82,7 @@ fn row_of(
     let mut row = vec![case.name.clone()];
     row.extend((0..COUNTED.len()).map(|place| {
         let part = many(&|(counted, _)| counted[place]);
-        let missed = target.is_missed(place, part, found.len());
-        cell(percent(part, found.len()), missed)
+        cell(percent(part, found.len()), target.is_missed(place, part, found.len()))
     }));
     row.push(percent(many(&|(_, suspect)| *suspect), found.len()));
     row
@@ -178,8 +177,7 @@ fn overloaded(runs: u64) -> Section {
     for share in [1.05, 1.1, 1.2, 1.3, 1.5] {
         for requests in [600, 1500, 5000] {
             let target = if share >= 1.2 && requests >= 1500 { found(0.8) } else { Target::None };
-            let case = Case::usual(Open(share), requests);
-            rows.push(row(&case, runs, target, |_| {}));
+            rows.push(row(&Case::usual(Open(share), requests), runs, target, |_| {}));
         }
     }
     for (case, least) in [

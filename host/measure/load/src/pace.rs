@@ -183,13 +183,11 @@ where
                 if self.is_over(now) {
                     return self.stop();
                 }
-                let until = self.end.map(|end| end.max(now + GLANCE));
-                self.wait(now, until).await;
+                self.wait(now, self.end.map(|end| end.max(now + GLANCE))).await;
                 continue;
             };
             if due > now {
-                let until = self.end.map_or(due, |end| due.min(end));
-                self.wait(now, Some(until)).await;
+                self.wait(now, Some(self.end.map_or(due, |end| due.min(end)))).await;
                 continue;
             }
             if self.users.is_some() {
@@ -354,8 +352,7 @@ where
         let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
         let Some(item) = self.take(is_root) else { return };
         self.signal.take_slot();
-        let granted = None;
-        let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);
+        let handed = self.hand(item, Verdict::Send(Release { due, granted: None }), is_root);
         if let (Some(users), Some(user)) = (&mut self.users, user) {
             if handed.opens && is_root && by_session {
                 users.hold(user, handed.key)

@@ -73,6 +73,5 @@ pub async fn answer_within<Io>(
 where
     Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
 {
-    let answer = connection.ask(request, ANSWER_BYTES);
-    tokio::time::timeout(limit, answer).await.ok()
+    tokio::time::timeout(limit, connection.ask(request, ANSWER_BYTES)).await.ok()
 }

@@ -202,10 +202,8 @@ mod tests {
         assert_eq!(group.until_stopped("quick", || 1).unwrap(), Some(1));
         let (hold, held) = crossbeam_channel::bounded::<()>(0);
         group.signal().stop();
-        let left = group.until_stopped("slow", move || held.recv()).unwrap();
-        assert_eq!(left, None);
+        assert_eq!(group.until_stopped("slow", move || held.recv()).unwrap(), None);
         drop(hold);
-        let fallen = group.until_stopped("fallen", || panic!("no")).unwrap();
-        assert_eq!(fallen, None::<()>);
+        assert_eq!(group.until_stopped("fallen", || panic!("no")).unwrap(), None::<()>);
     }
 }

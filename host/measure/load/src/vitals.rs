@@ -48,8 +48,7 @@ pub struct Watched {
 impl Watched {
     /// The calling thread, under this name; nothing if the system does not tell threads apart.
     pub fn this_thread(name: &str) -> Option<Self> {
-        let name = name.to_owned();
-        system::this_thread().map(|id| Watched { name, id })
+        system::this_thread().map(|id| Watched { name: name.to_owned(), id })
     }
 }
 
@@ -208,8 +207,7 @@ mod tests {
     fn niceness() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, after_name) = stat.rsplit_once(')').unwrap();
-        let nice = after_name.split_ascii_whitespace().nth(16).unwrap();
-        nice.parse().unwrap()
+        after_name.split_ascii_whitespace().nth(16).unwrap().parse().unwrap()
     }
 
     #[test]

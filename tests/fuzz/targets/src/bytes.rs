@@ -16,8 +16,7 @@ pub struct Cuts<'d> {
 
 impl<'d> Cuts<'d> {
     pub fn new(seed: u8, bytes: &'d [u8]) -> Self {
-        let state = u32::from(seed).wrapping_mul(0x9e37_79b9);
-        Cuts { rest: bytes, state }
+        Cuts { rest: bytes, state: u32::from(seed).wrapping_mul(0x9e37_79b9) }
     }
 
     /// The next number that follows from the seed, below a bound. 0 where the seed is 0.

@@ -47,8 +47,7 @@ fn read(pieces: Vec<&[u8]>) -> Reply {
     // The stream outlives the borrow of the input only in its type.
     let mut pieces: Vec<Vec<u8>> = pieces.into_iter().map(<[u8]>::to_vec).collect();
     pieces.reverse();
-    let connect = Pieces(std::cell::RefCell::new(pieces));
-    let seen = ready(exchange(&connect), polls);
+    let seen = ready(exchange(&Pieces(std::cell::RefCell::new(pieces))), polls);
     assert!(seen.body.len() <= length, "more than the server sent");
     seen
 }

@@ -54,6 +54,5 @@ pub fn metrics(data: &[u8]) {
             assert!((0.0..=1.0 + 1e-9).contains(&queue.queued), "{queue:?}");
         }
     }
-    let course = Course::over(&recording, &[whole]);
-    assert!(course.0.iter().all(|line| line.values.len() == 1));
+    assert!(Course::over(&recording, &[whole]).0.iter().all(|line| line.values.len() == 1));
 }

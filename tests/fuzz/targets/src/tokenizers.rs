@@ -26,8 +26,7 @@ pub fn tokenizer(data: &[u8]) {
         };
         if let Ok(tokenizer) = Tokenizer::parse(name, data) {
             facts(&tokenizer);
-            let texts = ["".to_owned(), "Hello wörld 123".to_owned()];
-            encoded(&tokenizer, &texts);
+            encoded(&tokenizer, &["".to_owned(), "Hello wörld 123".to_owned()]);
         }
         return;
     }

@@ -96,8 +96,7 @@ fn are_sent_when_due(sent: &[(u32, Verdict, Nanos)]) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn constant_load_is_sent_when_due() {
-    let arrival = Arrival::Constant { rate: 100.0 };
-    let sent = run(arrival, 4, None, None, Duration::from_secs(9)).await;
+    let sent = run(Arrival::Constant { rate: 100.0 }, 4, None, None, Duration::from_secs(9)).await;
     assert_eq!(sent_at(&sent), [0, 10, 20, 30]);
 }
 
@@ -121,8 +120,7 @@ async fn load_that_found_no_slot_is_on_record() {
 #[tokio::test(start_paused = true)]
 async fn closed_loop_sends_when_a_user_is_free() {
     let arrival = closed(2, None);
-    let second = Some(Nanos(1000 * MS));
-    let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
+    let sent = run(arrival, 99, Some(2), Some(Nanos(1000 * MS)), Duration::from_millis(400)).await;
     assert_eq!(sent_at(&sent), [0, 0, 400, 400, 800, 800]);
     assert!(are_sent_when_due(&sent));
 }
@@ -140,8 +138,7 @@ async fn users_think_before_their_next_request() {
 #[tokio::test(start_paused = true)]
 async fn phase_ends_while_users_think() {
     let arrival = closed(3, thinking(700, ThinkSpread::Constant));
-    let second = Some(Nanos(1000 * MS));
-    let sent = run(arrival, 99, Some(3), second, Duration::from_millis(200)).await;
+    let sent = run(arrival, 99, Some(3), Some(Nanos(1000 * MS)), Duration::from_millis(200)).await;
     assert_eq!(sent_at(&sent), [0, 0, 0, 900, 900, 900]);
 }
 
@@ -160,8 +157,7 @@ async fn pauses_belong_to_users_and_turns() {
         thinking: Some(thinking),
     };
     let service = |item: u32| Duration::from_millis(100 + 37 * u64::from(item % 3));
-    let due_times = std::iter::repeat(Due::WhenFree);
-    let sent = paced(&pacing, due_times, 12, service).await;
+    let sent = paced(&pacing, std::iter::repeat(Due::WhenFree), 12, service).await;
     let mut expected: Vec<(u64, u32)> = Vec::new();
     // Users 1 and 4: whoever is due next takes the next item.
     let mut next = [(0_u64, 1_u32, 0_u32), (0, 4, 0)];

@@ -171,8 +171,8 @@ impl Connect for Dial {
     ) -> Result<Opened<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
-        let first = &self.looked_up[target as usize];
-        let (addresses, looked_up) = host.addresses(clock, first).await?;
+        let (addresses, looked_up) =
+            host.addresses(clock, &self.looked_up[target as usize]).await?;
         let poller = poller.filter(|_| host.tls.is_none() && self.version == Version::Http1);
         let tcp = Tcp::connect(&addresses, poller).await.map_err(|cause| cause.to_string())?;
         let connected = clock.now();
@@ -181,12 +181,10 @@ impl Connect for Dial {
         let (io, secured) = match (tcp, &host.tls) {
             (Tcp::Polled(stream), _) => {
                 readiness = Some(Rc::clone(stream.readiness()));
-                let stream = socket(stream, &wire, self.timestamps);
-                (Stream::Polled(stream), None)
+                (Stream::Polled(socket(stream, &wire, self.timestamps)), None)
             }
             (Tcp::Own(stream), None) => {
-                let stream = socket(stream, &wire, self.timestamps);
-                (Stream::Plain(stream), None)
+                (Stream::Plain(socket(stream, &wire, self.timestamps)), None)
             }
             (Tcp::Own(_), Some(Err(cause))) => return Err(cause.clone()),
             (Tcp::Own(stream), Some(Ok((connector, name)))) => {

@@ -136,8 +136,7 @@ impl<Io> Stamped<Io> {
 impl<Io, Read> Stamped<Io, Read> {
     /// Wraps a stream that is read in this way.
     pub fn reading(io: Io, wire: &Rc<Wire>, read: Read) -> Self {
-        let wire = Rc::clone(wire);
-        Stamped { io, wire, read }
+        Stamped { io, wire: Rc::clone(wire), read }
     }
 }
 

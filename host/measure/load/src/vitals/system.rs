@@ -52,8 +52,7 @@ pub(super) fn spent(id: Id) -> Option<Spent> {
 /// Returns the work that the cores have done.
 pub(super) fn cores() -> Option<Cores> {
     let machine = fs::read_to_string("/proc/stat").ok()?;
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
-    parse_cores(&machine, &own)
+    parse_cores(&machine, &fs::read_to_string("/proc/self/stat").ok()?)
 }
 
 /// Returns the longest time for which limits on processor time kept this process's group, or a
@@ -62,8 +61,7 @@ pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;
     let times = groups.filter_map(|group| {
-        let path = format!("/sys/fs/cgroup{group}/cpu.stat");
-        parse_throttled(&fs::read_to_string(path).ok()?)
+        parse_throttled(&fs::read_to_string(format!("/sys/fs/cgroup{group}/cpu.stat")).ok()?)
     });
     times.max()
 }
@@ -72,8 +70,7 @@ pub(super) fn throttled() -> Option<Nanos> {
 fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let own = own.trim_end_matches('/');
-    let parents = own.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &own[..at]);
-    Some(parents.chain([own]))
+    Some(own.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &own[..at]).chain([own]))
 }
 
 /// Reads the throttled time in a group's `cpu.stat`.
@@ -152,7 +149,6 @@ mod tests {
         assert!(spent(id).is_some());
         assert!(cores().unwrap().all > 0);
         assert_eq!(spent(Id(u32::MAX)), None);
-        let other = std::thread::spawn(this_thread).join().unwrap();
-        assert_ne!(other.unwrap(), id);
+        assert_ne!(std::thread::spawn(this_thread).join().unwrap().unwrap(), id);
     }
 }

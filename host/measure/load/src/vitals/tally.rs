@@ -122,8 +122,7 @@ impl Tally {
         let threads = self.names.iter().zip(&self.seconds);
         threads.filter_map(|(name, seconds)| {
             let (cpu, waiting) = seconds.last?;
-            let name = name.clone();
-            Some(Busy { name, cpu, waiting })
+            Some(Busy { name: name.clone(), cpu, waiting })
         })
     }
 
@@ -140,10 +139,9 @@ impl Tally {
         // A thread that has ended meanwhile is told of as long as it was seen.
         for (number, name) in self.names.iter().enumerate() {
             let at = |sample: &Sample| sample.threads.get(number).copied().flatten();
-            let known = at(end).map(|spent| (spent, span)).or_else(|| {
-                let until = self.last.at.since(self.first.at);
-                at(&self.last).map(|spent| (spent, until))
-            });
+            let known = at(end)
+                .map(|spent| (spent, span))
+                .or_else(|| at(&self.last).map(|spent| (spent, self.last.at.since(self.first.at))));
             let (Some(before), Some((after, span))) = (at(&self.first), known) else { continue };
             let (cpu, waiting) = shares(&before, &after, span);
             let seconds = self.seconds[number];

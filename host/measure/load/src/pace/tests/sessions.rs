@@ -68,8 +68,7 @@ fn ms(count: u64) -> Nanos {
 
 #[tokio::test(start_paused = true)]
 async fn turn_is_due_after_its_think_time() {
-    let arrival = Arrival::Constant { rate: 10.0 };
-    let due_times = arrival.due_times(1, Some(2), &Trace::default());
+    let due_times = Arrival::Constant { rate: 10.0 }.due_times(1, Some(2), &Trace::default());
     let service = Duration::from_millis(70);
     let open = pacing(None, true, false);
     let seen = sessions(&open, due_times.take(2), (2, 3), service, ms(30)).await;
@@ -88,8 +87,7 @@ async fn turn_is_due_after_its_think_time() {
 async fn user_has_one_session_at_a_time() {
     let due_times = closed(2, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
-    let two = pacing(Some(2), true, false);
-    let seen = sessions(&two, due_times, (3, 2), service, ms(60)).await;
+    let seen = sessions(&pacing(Some(2), true, false), due_times, (3, 2), service, ms(60)).await;
     let expected = [
         (0, 0, 0, 0),
         (1, 0, 0, 0),
@@ -124,16 +122,14 @@ async fn followers_wait_for_the_cap_too() {
     let service = Duration::from_millis(50);
     let one = pacing(Some(1), true, true);
     let seen = sessions(&one, due_times, (2, 2), service, ms(0)).await;
-    let expected = [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)];
-    assert_eq!(seen, expected);
+    assert_eq!(seen, [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_follows_after_the_end() {
     let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
     let limited = Pacing { duration: Some(ms(250)), ..pacing(None, true, false) };
-    let service = Duration::from_millis(50);
-    let seen = sessions(&limited, due_times, (1, 9), service, ms(50)).await;
+    let seen = sessions(&limited, due_times, (1, 9), Duration::from_millis(50), ms(50)).await;
     let due: Vec<u64> = seen.iter().map(|(_, _, due, _)| *due).collect();
     assert_eq!(due, [0, 100, 200]);
 }
@@ -148,8 +144,7 @@ async fn per_request_user_thinks_before_each_request() {
         thinking: Some(Thinking { think, seed: 1, first: 0, step: 1 }),
         ..pacing(Some(1), false, false)
     };
-    let service = Duration::from_millis(40);
-    let seen = sessions(&limited, due_times, (3, 3), service, ms(0)).await;
+    let seen = sessions(&limited, due_times, (3, 3), Duration::from_millis(40), ms(0)).await;
     assert_eq!(seen, [(0, 0, 0, 0), (0, 1, 2040, 2040)]);
 }
 
@@ -226,8 +221,7 @@ async fn lost_request_takes_no_user() {
 /// The maximum number of sessions of a real run, to the millisecond.
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_think_times() {
-    let arrival = Arrival::Constant { rate: 1000.0 };
-    let due_times = arrival.due_times(1, Some(300), &Trace::default());
+    let due_times = Arrival::Constant { rate: 1000.0 }.due_times(1, Some(300), &Trace::default());
     let service = Duration::from_millis(7);
     let open = pacing(None, true, false);
     let seen = sessions(&open, due_times.take(300), (300, 5), service, ms(13)).await;

@@ -308,8 +308,7 @@ mod tests {
 
     #[test]
     fn extensions_and_trailers_are_not_content() {
-        let read = read(chunked(), &[WHOLE]).unwrap();
-        assert_eq!(read, (b"abc0123456789".to_vec(), 4));
+        assert_eq!(read(chunked(), &[WHOLE]).unwrap(), (b"abc0123456789".to_vec(), 4));
     }
 
     #[test]

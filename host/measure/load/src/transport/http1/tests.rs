@@ -10,8 +10,7 @@ type Seen = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {
     let body = Bytes::from_static(b"question");
-    let at = ("http", "engine");
-    Request::new(Version::Http1, at, "POST", "/", HeaderMap::new(), body).unwrap()
+    Request::new(Version::Http1, ("http", "engine"), "POST", "/", HeaderMap::new(), body).unwrap()
 }
 
 fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
@@ -170,8 +169,7 @@ async fn body_is_read_up_to_the_kept_size() {
 #[tokio::test]
 async fn surplus_bytes_close_the_connection() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
-    let seen = exchange(reply.as_bytes(), reply.len()).await;
-    assert_eq!(seen, answered(200, "a", false));
+    assert_eq!(exchange(reply.as_bytes(), reply.len()).await, answered(200, "a", false));
     let (mut connection, mut server) = connect();
     server.write_all(b"HTTP/1.1 408 Too late\r\n\r\n").await.unwrap();
     let usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
@@ -211,8 +209,7 @@ async fn connection_carries_successive_requests() {
                 server.read_buf(&mut bytes).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
-            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n";
-            server.write_all(head).await.unwrap();
+            server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n").await.unwrap();
             tokio::time::sleep(Duration::from_millis(7)).await;
             server.write_all(b"a").await.unwrap();
         }

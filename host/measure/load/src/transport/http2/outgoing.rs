@@ -153,8 +153,7 @@ pub struct Noted<Io> {
 impl<Io> Noted<Io> {
     /// Notes the bytes that are written to this stream.
     pub fn new(io: Io, outgoing: &Rc<Outgoing>, clock: Clock) -> Self {
-        let outgoing = Rc::clone(outgoing);
-        Noted { io, outgoing, clock }
+        Noted { io, outgoing: Rc::clone(outgoing), clock }
     }
 }
 
@@ -177,8 +176,7 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Noted<Io> {
         let from = self.clock.now();
         let written = Pin::new(&mut self.io).poll_write(cx, buf);
         if let Poll::Ready(Ok(count)) = &written {
-            let times = (from, self.clock.now());
-            self.outgoing.wrote(times, &buf[..*count]);
+            self.outgoing.wrote((from, self.clock.now()), &buf[..*count]);
         }
         written
     }

@@ -114,8 +114,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(UPGRADE, HeaderValue::from_static("WebSocket"));
         headers.insert(CONNECTION, HeaderValue::from_static("keep-alive, Upgrade"));
-        let accept = HeaderValue::try_from(&handshake.accept).unwrap();
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        headers.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::try_from(&handshake.accept).unwrap());
         headers
     }
 
@@ -170,7 +169,6 @@ mod tests {
         let (_, handshake) = Handshake::begin(request(offered)).unwrap();
         let mut headers = agreeing(&handshake);
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-        let head = Head { status: 101, headers };
-        assert_eq!(handshake.check(&head), Ok(()));
+        assert_eq!(handshake.check(&Head { status: 101, headers }), Ok(()));
     }
 }

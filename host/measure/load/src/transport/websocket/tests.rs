@@ -73,8 +73,7 @@ struct Seen(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
 
 impl Incoming for &Seen {
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]) {
-        let seen = (at.0 / 1_000_000, name, bytes.to_vec());
-        self.0.borrow_mut().push(seen);
+        self.0.borrow_mut().push((at.0 / 1_000_000, name, bytes.to_vec()));
     }
 }
 
@@ -252,8 +251,7 @@ async fn servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
     server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
-    let seen = Seen::default();
-    let closed = read(&mut client, &seen).await.unwrap();
+    let closed = read(&mut client, &Seen::default()).await.unwrap();
     assert!(!closed.is_regular());
     assert_eq!(closed.to_string(), "with code 1011: no worker");
     assert!(client.put(Message::Text("late".to_owned())).is_err());
@@ -276,8 +274,7 @@ async fn blocked_server_is_still_read() {
     let before = outgoing(&client);
     let serve = async {
         for number in 0..10_000_u32 {
-            let ping = frame(FINAL | PING_FRAME, &number.to_be_bytes());
-            server.write_all(&ping).await.unwrap();
+            server.write_all(&frame(FINAL | PING_FRAME, &number.to_be_bytes())).await.unwrap();
         }
         server.write_all(&frame(FINAL | TEXT_FRAME, b"here")).await.unwrap();
         server
@@ -328,10 +325,8 @@ async fn messages_are_sent_in_order_and_masked() {
     let (mut client, mut server) = open(64, b"");
     let long = "long ".repeat(1_000);
     let serve = async {
-        let first = read_frame(&mut server).await;
-        assert_eq!(first, (FINAL | TEXT_FRAME, long.clone().into_bytes()));
-        let second = read_frame(&mut server).await;
-        assert_eq!(second, (FINAL | BINARY_FRAME, vec![1, 2]));
+        assert_eq!(read_frame(&mut server).await, (FINAL | TEXT_FRAME, long.clone().into_bytes()));
+        assert_eq!(read_frame(&mut server).await, (FINAL | BINARY_FRAME, vec![1, 2]));
     };
     let send = async {
         client.put(Message::Text(long.clone())).unwrap();
@@ -349,10 +344,8 @@ async fn leaving_closes_and_waits_for_the_server() {
     let serve = async {
         let (first, payload) = read_frame(&mut server).await;
         assert_eq!((first, &*payload), (FINAL | CLOSE_FRAME, &[0x03, 0xe8][..]));
-        let late = frame(FINAL | TEXT_FRAME, b"late");
-        server.write_all(&late).await.unwrap();
-        let close = frame(FINAL | CLOSE_FRAME, &payload);
-        server.write_all(&close).await.unwrap();
+        server.write_all(&frame(FINAL | TEXT_FRAME, b"late")).await.unwrap();
+        server.write_all(&frame(FINAL | CLOSE_FRAME, &payload)).await.unwrap();
     };
     tokio::join!(client.leave(), serve);
 }
@@ -399,8 +392,7 @@ async fn autobahns_cases_are_echoed() {
         let crate::transport::Request::Http1 { head, body } = request else {
             panic!("it is of HTTP/1.1")
         };
-        let marks = Rc::default();
-        let head = connection.send(&head, &body, &marks).await.unwrap();
+        let head = connection.send(&head, &body, &Rc::default()).await.unwrap();
         expected.check(&head).unwrap();
         connection.into_websocket()
     };
