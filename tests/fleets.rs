@@ -133,10 +133,7 @@ fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     ours.args(["../together.toml", "--backend", "vllm", "--no-progress"])
         .args(["--host", &fleet.engine, "--port", fleet.mock.port()])
         .current_dir(&folder);
-    let mut command = match starter {
-        [] => ours,
-        starter => behind(starter, &ours),
-    };
+    let mut command = if starter.is_empty() { ours } else { behind(starter, &ours) };
     run_patiently(&mut command).with_code(0);
     measured(&only_run(&folder.join("runs")))
 }

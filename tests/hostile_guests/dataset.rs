@@ -24,10 +24,8 @@ fn a_failure_ends_the_sequence() {
                 continue;
             }
             let mut samples = opened.unwrap();
-            let error = match call {
-                "next" => fails(samples.next(3)),
-                _ => fails(samples.spare(3)),
-            };
+            let error =
+                if call == "next" { fails(samples.next(3)) } else { fails(samples.spare(3)) };
             trapped(&error, DATASET, call, cause);
             // The dead sequence stays dead, and says so of the plugin.
             let again = fails(samples.next(3));

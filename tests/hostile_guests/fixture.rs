@@ -243,10 +243,7 @@ pub fn exchange(output: &str) -> Exchange {
 /// The error of a call that must not succeed.
 #[track_caller]
 pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
-    match result {
-        Ok(_) => panic!("it succeeded"),
-        Err(error) => error,
-    }
+    result.err().expect("it succeeded")
 }
 
 /// Asserts that the plugin trapped in that call, of that cause. A panic's message has its place.

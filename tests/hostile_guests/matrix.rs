@@ -123,10 +123,7 @@ fn each_kind_of_plugin_may_do_anything() {
                         exchanges.iter().partition(|exchange| exchange.index == 3);
                     assert!(others.iter().all(|exchange| exchange.is_ok()), "{what}");
                     let (class, message) = super::runs::failure(spoilt[0]);
-                    let expected = match cost {
-                        Protocol => Class::Protocol,
-                        _ => Class::Plugin,
-                    };
+                    let expected = if cost == Protocol { Class::Protocol } else { Class::Plugin };
                     assert_eq!(class, expected, "{what}: {message}");
                     assert!(message.contains(BACKEND), "{what}: {message}");
                     message.to_owned()

@@ -244,10 +244,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
     ];
     for (fault, kind, words) in faults {
         let project = Project::new("unsteady-dataset");
-        let turns = match fault {
-            "scattered" | "orphans" | "hasty" => 3,
-            _ => 1,
-        };
+        let turns = if matches!(fault, "scattered" | "orphans" | "hasty") { 3 } else { 1 };
         let config = format!("fault = \"{fault}\"\nturns = {turns}\n");
         project.write("cases/some/config.toml", config);
         project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");

@@ -130,10 +130,7 @@ impl Raw {
         self.requests.lock().unwrap().push(request);
         if let Some((_, replies)) = route {
             let mut replies = replies.lock().unwrap();
-            return match replies.len() {
-                1 => replies[0].clone(),
-                _ => replies.remove(0),
-            };
+            return if replies.len() == 1 { replies[0].clone() } else { replies.remove(0) };
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(reply) = &self.by_number {

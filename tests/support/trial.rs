@@ -193,10 +193,7 @@ impl Trial {
         let script = format!("{speed}{}", self.script);
         let script = (script.parse()).unwrap_or_else(|error| panic!("{error}\n{script}"));
         let engine = Engine::with_truth(script).unwrap();
-        let memory = match &self.raw {
-            Some(raw) => Memory::to_raw(raw),
-            None => Memory::to(&engine),
-        };
+        let memory = self.raw.as_ref().map_or_else(|| Memory::to(&engine), Memory::to_raw);
         let memory =
             (memory.speaking(resolved.draft.connection.http)).without(self.away).apart(self.apart);
         let checked = match resolved.unchecked() {

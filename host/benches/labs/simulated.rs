@@ -52,10 +52,7 @@ impl Case {
     }
 
     fn text(&self) -> String {
-        let subject = match self.p99 {
-            Some(_) => "subject-to = [\"ttft.p99 < 1s\"]\n",
-            None => "",
-        };
+        let subject = if self.p99.is_some() { "subject-to = [\"ttft.p99 < 1s\"]\n" } else { "" };
         format!(
             "name = \"A lab\"\nstrategy = \"{}\"\nscenarios = \"chat.toml\"\n[objective]\n\
              maximize = \"throughput.output-tokens-per-s\"\n{subject}\

@@ -117,10 +117,7 @@ pub fn sections(runs: u64) -> Vec<Section> {
             }
             let groups: Vec<&[Interval]> = same.chunks(REPEATS as usize).collect();
             // One run of the same requests shows nothing of whole replies.
-            let target = match replies {
-                Replies::Streamed => Target::All,
-                Replies::Whole => Target::None,
-            };
+            let target = if replies == Replies::Streamed { Target::All } else { Target::None };
             rows.push(vec![
                 case.name.clone(),
                 figure.to_owned(),

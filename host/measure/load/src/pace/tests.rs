@@ -15,10 +15,7 @@ async fn run(
     duration: Option<Nanos>,
     service: Duration,
 ) -> Vec<(u32, Verdict, Nanos)> {
-    let think = match arrival {
-        Arrival::Closed { think, .. } => think,
-        _ => None,
-    };
+    let think = if let Arrival::Closed { think, .. } = arrival { think } else { None };
     let pacing = Pacing {
         origin: Nanos::ZERO,
         duration,

@@ -38,10 +38,7 @@ impl Polled {
     async fn connect_to(address: SocketAddr, poller: &Poller) -> io::Result<Self> {
         let polled = Polled(poller.register(TcpStream::connect(address)?)?);
         std::future::poll_fn(|cx| polled.readiness().poll_writable(cx)).await;
-        match polled.0.socket().take_error()? {
-            Some(error) => Err(error),
-            None => Ok(polled),
-        }
+        polled.0.socket().take_error()?.map_or(Ok(polled), Err)
     }
 
     /// Sets TCP_NODELAY: if true, small writes leave at once.
