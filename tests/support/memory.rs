@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use load::transport::poller::Poller;
-use load::transport::{Connect, Opened, Stamped, Wire};
+use load::transport::{Connect, NewConnection, Stamped, Wire};
 use mock::{Engine, serve_connection};
 use model::clock::Clock;
 use model::connection::Version;
@@ -111,7 +111,7 @@ impl Connect for Memory {
         target: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
+    ) -> Result<NewConnection<Self::Io>, String> {
         match self.away {
             Some((away, Away::Refuses)) if away == target => return Err("refused".to_owned()),
             Some((away, Away::IsSilent)) if away == target => std::future::pending().await,
@@ -130,7 +130,7 @@ impl Connect for Memory {
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let wire = Wire::new(clock);
         let later = Nanos(if self.apart { number as u64 } else { 0 });
-        Ok(Opened {
+        Ok(NewConnection {
             io: Stamped::new(client, &wire),
             wire,
             facts: exchange::Connection {

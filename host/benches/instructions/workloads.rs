@@ -14,7 +14,7 @@ use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
 use load::transport::poller::Poller;
-use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
+use load::transport::{Connect, Connection, NewConnection, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
 use model::exchange::{Event, Exchange, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
@@ -370,14 +370,14 @@ impl Connect for Chunks {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
+    ) -> Result<NewConnection<Self::Io>, String> {
         let event = event();
         let mut chunk = format!("{:x}\r\n", event.len()).into_bytes();
         chunk.extend(event);
         chunk.extend(b"\r\n");
         let replies = Replies { pieces: self.0, chunk, begun: false, ended: false };
         let wire = Wire::new(clock);
-        Ok(Opened {
+        Ok(NewConnection {
             io: Stamped::new(replies, &wire),
             wire,
             facts: model::exchange::Connection::default(),

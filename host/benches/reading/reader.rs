@@ -14,7 +14,7 @@ use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
 use load::pace::Signal;
 use load::transport::poller::Poller;
-use load::transport::{Connect, Dial, Opened, Request};
+use load::transport::{Connect, Dial, NewConnection, Request};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use model::clock::Clock;
@@ -143,7 +143,7 @@ impl Connect for Maybe {
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
+    ) -> Result<NewConnection<Self::Io>, String> {
         self.dial.connect(target, clock, poller.filter(|_| self.polled)).await
     }
 }

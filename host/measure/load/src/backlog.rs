@@ -51,7 +51,7 @@ pub struct Backlog {
     /// The stream that may read although the bound is reached, as its number plus one; else 0.
     exempt: AtomicU64,
     /// Readers that wait.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Waiters>,
     /// Changes when readers are woken.
     round: AtomicU64,
     /// Emptied frames on their way back from the decode threads to the readers.
@@ -60,7 +60,7 @@ pub struct Backlog {
 
 /// The streams that wait for room, and the facts gathered about waits.
 #[derive(Default)]
-struct Waiting {
+struct Waiters {
     wakers: Vec<Waker>,
     /// The instant since which at least one stream has waited.
     since: Option<Nanos>,
@@ -155,7 +155,7 @@ impl Backlog {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

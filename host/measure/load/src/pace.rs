@@ -77,16 +77,16 @@ pub enum Next<Item> {
 
 /// A request that the pacer has handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
+pub struct HandedRequest {
     /// The number by which [`Signal::release`] will know it.
     pub key: u64,
     /// True if others depend on it: [`News::Over`] has this number when all of them are over.
     pub opens: bool,
 }
 
-impl From<u64> for Handed {
+impl From<u64> for HandedRequest {
     fn from(key: u64) -> Self {
-        Handed { key, opens: false }
+        HandedRequest { key, opens: false }
     }
 }
 
@@ -110,7 +110,7 @@ pub async fn pace<Item>(
     due_times: impl Iterator<Item = Due>,
     newsfeed: &mut Newsfeed<Item>,
     next: impl FnMut(bool) -> Next<Item>,
-    hand_on: impl FnMut(Item, Verdict) -> Handed,
+    hand_on: impl FnMut(Item, Verdict) -> HandedRequest,
 ) -> u64 {
     let phase = Phase {
         clock,
@@ -163,7 +163,7 @@ impl<Item, Times, Draw, HandOn> Phase<'_, Item, Times, Draw, HandOn>
 where
     Times: Iterator<Item = Due>,
     Draw: FnMut(bool) -> Next<Item>,
-    HandOn: FnMut(Item, Verdict) -> Handed,
+    HandOn: FnMut(Item, Verdict) -> HandedRequest,
 {
     async fn run(mut self) -> u64 {
         loop {
@@ -316,7 +316,7 @@ where
         }
     }
 
-    fn hand(&mut self, item: Item, verdict: Verdict, is_root: bool) -> Handed {
+    fn hand(&mut self, item: Item, verdict: Verdict, is_root: bool) -> HandedRequest {
         let handed = (self.hand_on)(item, verdict);
         if is_root && handed.opens {
             self.sessions += 1;

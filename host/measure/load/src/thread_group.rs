@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub struct ThreadGroup {
     signal: Signal,
-    panicked: Arc<Mutex<Option<Panicked>>>,
+    panicked: Arc<Mutex<Option<ThreadPanic>>>,
 }
 
 /// A thread of a run panicked: a bug in this program.
@@ -30,7 +30,7 @@ pub struct ThreadGroup {
 #[error(
     "a bug in the runner ended the run: its thread `{thread}` panicked: {message}; please report it with the lines above"
 )]
-pub struct Panicked {
+pub struct ThreadPanic {
     pub thread: String,
     pub message: String,
 }
@@ -130,13 +130,13 @@ impl ThreadGroup {
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("it left no message");
         self.panicked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| {
-            Panicked { thread: name.to_owned(), message: message.to_owned() }
+            ThreadPanic { thread: name.to_owned(), message: message.to_owned() }
         });
         self.signal.break_down();
     }
 
     /// The first thread that panicked, if one did.
-    pub fn panicked(&self) -> Option<Panicked> {
+    pub fn panicked(&self) -> Option<ThreadPanic> {
         self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

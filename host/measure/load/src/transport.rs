@@ -39,7 +39,7 @@ pub use stamp::{Marks, Stamped, Wire};
 use websocket::WebSocket;
 
 /// A connection that was made, before anything is said on it.
-pub struct Opened<Io> {
+pub struct NewConnection<Io> {
     pub io: Io,
     /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
@@ -60,7 +60,7 @@ pub trait Connect {
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> impl Future<Output = Result<Opened<Self::Io>, String>>;
+    ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
 }
 
 /// The beginning of a reply.

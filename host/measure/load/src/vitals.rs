@@ -29,7 +29,7 @@ const TICK: Nanos = Nanos(10_000_000);
 
 pub struct Vitals {
     clock: Clock,
-    threads: Mutex<Vec<Watched>>,
+    threads: Mutex<Vec<WatchedThread>>,
     queues: Mutex<Vec<Length>>,
     /// The bytes that replies hold in memory.
     backlog: OnceLock<Arc<Backlog>>,
@@ -40,15 +40,15 @@ pub struct Vitals {
 }
 
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct WatchedThread {
     name: String,
     id: system::Id,
 }
 
-impl Watched {
+impl WatchedThread {
     /// The calling thread, under this name; nothing if the system does not tell threads apart.
     pub fn this_thread(name: &str) -> Option<Self> {
-        system::this_thread().map(|id| Watched { name: name.to_owned(), id })
+        system::this_thread().map(|id| WatchedThread { name: name.to_owned(), id })
     }
 }
 
@@ -78,13 +78,13 @@ impl Vitals {
 
     /// Has the calling thread watched under this name.
     pub fn enlist_this(&self, name: &str) {
-        if let Some(thread) = Watched::this_thread(name) {
+        if let Some(thread) = WatchedThread::this_thread(name) {
             self.enlist(thread);
         }
     }
 
     /// Has a thread watched, if the watch has not begun.
-    pub fn enlist(&self, thread: Watched) {
+    pub fn enlist(&self, thread: WatchedThread) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 

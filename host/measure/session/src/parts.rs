@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use load::thread_group::Panicked;
+use load::thread_group::ThreadPanic;
 use model::arrival::Trace;
 use model::identity::RunId;
 use model::places::{AllowedHost, Places};
@@ -88,7 +88,7 @@ pub enum RunError {
     Thread(std::io::Error),
     /// A thread of the run panicked.
     #[error(transparent)]
-    Panicked(#[from] Panicked),
+    Panicked(#[from] ThreadPanic),
     /// A process of a fleet failed.
     #[error("{0}")]
     Agent(String),

@@ -16,7 +16,7 @@ use devices::rapl::Rapl;
 use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
 use load::question::{answer_within, open as connection};
 use load::transport::{Dial, Request};
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 use model::clock::Clock;
 use model::connection::{Timestamps, Trust, Version};
 use model::target::Target;
@@ -170,7 +170,7 @@ impl Telemetry {
         &self,
         clock: Clock,
         folder: &std::path::Path,
-        enlist: impl FnOnce(Watched) + Send + 'static,
+        enlist: impl FnOnce(WatchedThread) + Send + 'static,
     ) -> Result<Option<Watching>, RunError> {
         let Some(opened) = lock(&self.opened).take() else {
             return Ok(None);
@@ -209,14 +209,15 @@ impl Telemetry {
 /// Goes along with the thread that reads the devices.
 struct Beside {
     log: Arc<Mutex<Option<Log>>>,
-    enlist: Option<Box<dyn FnOnce(Watched) + Send>>,
+    enlist: Option<Box<dyn FnOnce(WatchedThread) + Send>>,
 }
 
 impl Aside for Beside {
     fn begin(&mut self) {
         // First, because a thread that yields to all others may not run again before the load is
         // over.
-        if let (Some(enlist), Some(thread)) = (self.enlist.take(), Watched::this_thread("devices"))
+        if let (Some(enlist), Some(thread)) =
+            (self.enlist.take(), WatchedThread::this_thread("devices"))
         {
             enlist(thread);
         }

@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use super::interrupt::Interrupt;
 use load::thread_group::{GroupThread, ThreadGroup};
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 use scenario::plan::Plan;
 use screen::Screen;
 use session::live::{History, Live, Snapshot};
@@ -91,7 +91,7 @@ enum Wish {
 
 impl Looking {
     fn look(mut self, mut screen: Screen) {
-        if let Some(watched) = Watched::this_thread("dashboard") {
+        if let Some(watched) = WatchedThread::this_thread("dashboard") {
             self.live.enlist(watched);
         }
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::HeaderMap;
 use load::transport::poller::Poller;
-use load::transport::{Broke, Connect, Connection, Opened, Request, Sink, Unanswered, Wire};
+use load::transport::{Broke, Connect, Connection, NewConnection, Request, Sink, Unanswered, Wire};
 use model::clock::Clock;
 use model::connection::Version;
 use model::exchange;
@@ -127,8 +127,8 @@ impl Connect for Pieces {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<PacedStream>, String> {
-        Ok(Opened {
+    ) -> Result<NewConnection<PacedStream>, String> {
+        Ok(NewConnection {
             io: PacedStream { pieces: self.0.take(), waited: false },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),

@@ -27,7 +27,7 @@ struct SignalState {
     broken: AtomicBool,
     /// True if it matters which slots become free, and when.
     watched: AtomicBool,
-    freed: (Sender<Freed>, Receiver<Freed>),
+    freed: (Sender<FreeSlot>, Receiver<FreeSlot>),
     /// True if the pacer's thread was woken since it last waited. The thread's own token is not
     /// enough: whatever else it blocks on, such as a queue of items, may use that up.
     woken: AtomicBool,
@@ -35,7 +35,7 @@ struct SignalState {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Freed {
+pub(super) struct FreeSlot {
     /// The request that held the slot.
     pub(super) key: u64,
     pub(super) at: Nanos,
@@ -90,7 +90,7 @@ impl Signal {
     pub fn release(&self, key: u64, at: Nanos) {
         if self.0.watched.load(Ordering::Acquire) {
             // Received as long as the signal lives.
-            let _ = self.0.freed.0.send(Freed { key, at });
+            let _ = self.0.freed.0.send(FreeSlot { key, at });
         }
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.wake();
@@ -101,7 +101,7 @@ impl Signal {
         self.0.watched.store(true, Ordering::Release);
     }
 
-    pub(super) fn next_freed(&self) -> Option<Freed> {
+    pub(super) fn next_freed(&self) -> Option<FreeSlot> {
         self.0.freed.1.try_recv().ok()
     }
 

@@ -21,7 +21,7 @@ use super::poller::Poller;
 use super::socket::{Socket, socket};
 use super::stamp::Wire;
 pub use super::tls::TrustError;
-use super::{Connect, Opened, tls};
+use super::{Connect, NewConnection, tls};
 use model::clock::Clock;
 pub use model::connection::Trust;
 use model::connection::{Timestamps, Version};
@@ -168,7 +168,7 @@ impl Connect for Dial {
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> Result<Opened<Stream>, String> {
+    ) -> Result<NewConnection<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
         let (addresses, looked_up) =
@@ -200,7 +200,7 @@ impl Connect for Dial {
                 (Stream::Tls(Box::new(stream)), Some(clock.now()))
             }
         };
-        Ok(Opened {
+        Ok(NewConnection {
             io,
             wire,
             readiness,

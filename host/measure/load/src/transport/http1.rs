@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
 use super::websocket::WebSocket;
-use super::{Broke, Head, Opened, Sink};
+use super::{Broke, Head, NewConnection, Sink};
 use body::{Body, Part};
 use model::exchange;
 use model::units::Nanos;
@@ -60,7 +60,7 @@ pub struct Connection<Io> {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     /// On a connection that was just opened.
-    pub fn new(opened: Opened<Io>) -> Self {
+    pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {
             io: opened.io,
             wire: opened.wire,
@@ -236,8 +236,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// The WebSocket that it has become: the reply whose head was read last has the status 101.
     pub(super) fn into_websocket(self) -> WebSocket<Io> {
-        let opened =
-            Opened { io: self.io, wire: self.wire, facts: self.facts, readiness: self.readiness };
+        let opened = NewConnection {
+            io: self.io,
+            wire: self.wire,
+            facts: self.facts,
+            readiness: self.readiness,
+        };
         WebSocket::new(opened, self.early)
     }
 

@@ -21,10 +21,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, Opened, Sink, Unanswered};
+use super::{Broke, Head, NewConnection, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
-use outgoing::{Noted, Outgoing};
+use outgoing::{NotedStream, Outgoing};
 
 /// The most requests that share a connection: servers' usual default (RFC 9113, 6.5.2).
 pub const STREAMS: usize = 100;
@@ -66,12 +66,12 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
 }
 
 /// Performs the handshake; returns the connection, which has places to share.
-pub async fn open<Io>(opened: Opened<Io>) -> Result<Stream, String>
+pub async fn open<Io>(opened: NewConnection<Io>) -> Result<Stream, String>
 where
     Io: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let outgoing = Rc::default();
-    let io = Noted::new(opened.io, &outgoing, opened.wire.clock);
+    let io = NotedStream::new(opened.io, &outgoing, opened.wire.clock);
     let (sender, connection) = http2::Builder::new(Local)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

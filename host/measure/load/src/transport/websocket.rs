@@ -23,7 +23,7 @@ use tungstenite::{Utf8Bytes, protocol};
 use super::http1::{self, BUFFER, READS_IN_A_ROW};
 use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
-use super::{Broke, Opened};
+use super::{Broke, NewConnection};
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -164,7 +164,7 @@ fn config(message: usize) -> WebSocketConfig {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     /// Over a connection on which the server agreed. `early` are bytes that came with its head.
-    pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
+    pub(super) fn new(opened: NewConnection<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
             io: opened.io,

@@ -25,7 +25,7 @@ use super::Live;
 use super::exposition::{self, Identity};
 use load::pace::Signal;
 use load::thread_group::{GroupThread, ThreadGroup, trip};
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
@@ -95,7 +95,7 @@ impl fmt::Display for Address {
 pub struct Listener {
     address: SocketAddr,
     shown: Arc<Mutex<Option<Shown>>>,
-    watched: Option<Watched>,
+    watched: Option<WatchedThread>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<GroupThread<()>>,
 }
@@ -132,7 +132,7 @@ impl Listener {
         let own = ThreadGroup::new(&Signal::for_thread());
         let thread = own.start("metrics", None, move || {
             yield_to_others();
-            let _ = sender.send(Watched::this_thread("metrics"));
+            let _ = sender.send(WatchedThread::this_thread("metrics"));
             runtime.block_on(serve(socket, host, serving, stopped));
         })?;
         Ok(Listener {

@@ -15,7 +15,7 @@ use crate::prepare::{Item, Preparation};
 use crate::sessions::Sessions;
 use load::drive::worker_handle::{WorkerHandle, idlest};
 use load::drive::{Job, Opened, Order};
-use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
+use load::pace::{HandedRequest, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
 use load::thread_group::trip;
 use load::vitals::{Vitals, Watch};
 use model::arrival::{Arrival, Due, Trace};
@@ -322,7 +322,7 @@ impl Phases<'_> {
             pace(&self.clock, signal, &pacing, due_times, newsfeed, next, |item, verdict| {
                 *key += 1;
                 let opens = self.hand_on(item, verdict, framing, *key);
-                Handed { key: *key, opens }
+                HandedRequest { key: *key, opens }
             })
             .await;
         if self.control.live.phase() == Phase::Measuring {

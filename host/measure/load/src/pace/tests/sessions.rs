@@ -3,7 +3,7 @@
 use super::*;
 
 /// An item as it was handed on: its session and turn, when it was due, and when it was handed on.
-type Seen = (u32, u32, u64, u64);
+type Sent = (u32, u32, u64, u64);
 
 /// Paces sessions of this many turns: answers take `service`, and users then think for `delay`.
 async fn sessions(
@@ -12,7 +12,7 @@ async fn sessions(
     (count, turns): (u32, u32),
     service: Duration,
     delay: Nanos,
-) -> Vec<Seen> {
+) -> Vec<Sent> {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed(&signal);
@@ -48,7 +48,7 @@ async fn sessions(
                     }]);
                 });
             });
-            Handed { key, opens: turn == 0 && turns > 1 }
+            HandedRequest { key, opens: turn == 0 && turns > 1 }
         },
     )
     .await;
@@ -164,7 +164,7 @@ async fn unavailable_roots_count_as_unsent() {
         due_times,
         &mut newsfeed,
         |_| first.take().map_or(Next::Later, Next::Ready),
-        |key, _| Handed { key, opens: true },
+        |key, _| HandedRequest { key, opens: true },
     )
     .await;
     assert_eq!(unsent, 9);
@@ -203,7 +203,7 @@ async fn lost_request_takes_no_user() {
                     ]);
                 });
             }
-            Handed { key, opens: key < 2 }
+            HandedRequest { key, opens: key < 2 }
         },
     )
     .await;

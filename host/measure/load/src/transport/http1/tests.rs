@@ -6,7 +6,7 @@ use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// A client's view of a reply: status and body, or the error; true if the connection stays usable.
-type Seen = (Result<(u16, String), String>, bool);
+type ReplyView = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {
     let body = Bytes::from_static(b"question");
@@ -16,7 +16,7 @@ fn request() -> Request {
 fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let wire = Wire::new(Clock::start());
-    let connection = Connection::new(Opened {
+    let connection = Connection::new(NewConnection {
         io: Stamped::new(client, &wire),
         wire,
         facts: exchange::Connection::default(),
@@ -26,7 +26,7 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
 }
 
 /// Sends a request to a server that reads it whole, writes in pieces of `piece` bytes, and closes.
-async fn exchange(reply: &[u8], piece: usize) -> Seen {
+async fn exchange(reply: &[u8], piece: usize) -> ReplyView {
     let (mut connection, mut server) = connect();
     let serve = async {
         let mut bytes = Vec::new();
@@ -46,7 +46,7 @@ async fn exchange(reply: &[u8], piece: usize) -> Seen {
 }
 
 /// However the network cuts a reply.
-async fn see(reply: &str) -> Seen {
+async fn see(reply: &str) -> ReplyView {
     let whole = exchange(reply.as_bytes(), reply.len().max(1)).await;
     for piece in [1, 2, 7] {
         assert_eq!(exchange(reply.as_bytes(), piece).await.0, whole.0, "{reply}");
@@ -54,7 +54,7 @@ async fn see(reply: &str) -> Seen {
     whole
 }
 
-fn answered(status: u16, body: &str, again: bool) -> Seen {
+fn answered(status: u16, body: &str, again: bool) -> ReplyView {
     (Ok((status, body.to_owned())), again)
 }
 

@@ -12,7 +12,7 @@ type Client = WebSocket<Stamped<DuplexStream>>;
 fn open(bytes: usize, early: &[u8]) -> (Client, DuplexStream) {
     let (client, server) = tokio::io::duplex(bytes);
     let wire = Wire::new(Clock::start());
-    let opened = Opened {
+    let opened = NewConnection {
         io: Stamped::new(client, &wire),
         wire,
         facts: model::exchange::Connection::default(),
@@ -69,15 +69,15 @@ async fn read_frame(server: &mut DuplexStream) -> (u8, Vec<u8>) {
 
 /// The messages that a client saw.
 #[derive(Default)]
-struct Seen(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
+struct SeenMessages(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
 
-impl Incoming for &Seen {
+impl Incoming for &SeenMessages {
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]) {
         self.0.borrow_mut().push((at.0 / 1_000_000, name, bytes.to_vec()));
     }
 }
 
-impl Seen {
+impl SeenMessages {
     fn names(&self) -> Vec<(&'static str, String)> {
         let seen = self.0.borrow();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -86,7 +86,7 @@ impl Seen {
 }
 
 /// Reads until the WebSocket ends, and writes waiting messages.
-async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
+async fn read(client: &mut Client, seen: &SeenMessages) -> Result<Closed, Broke> {
     let marks = Marks::default();
     poll_fn(|cx| {
         let _ = client.poll_write(cx);
@@ -126,7 +126,7 @@ async fn message_has_the_instant_of_its_last_read() {
         }
         server
     };
-    let seen = Seen::default();
+    let seen = SeenMessages::default();
     let (read, _server) = tokio::join!(read(&mut client, &seen), serve);
     let close = vec![0x03, 0xe8, b'o', b'k'];
     let all = seen.0.take();
@@ -172,7 +172,7 @@ async fn messages_arrive_as_the_network_cuts_them() {
             assert_eq!(pong, (FINAL | PONG_FRAME, b"?".to_vec()));
             assert_eq!(close.0, FINAL | CLOSE_FRAME);
         };
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let (read, ()) = tokio::join!(read(&mut client, &seen), serve);
         let names = seen.names();
         let names: Vec<(&str, &str)> = names.iter().map(|(name, text)| (*name, &**text)).collect();
@@ -220,7 +220,7 @@ async fn non_websocket_bytes_are_refused() {
     ] {
         let (mut client, mut server) = open(FRAME_BYTES + (1 << 16), b"");
         server.write_all(&bytes).await.unwrap();
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Refused(why)) = read else { panic!("{what}: {read:?}") };
         assert!(why.contains(reason), "{what}: {why}");
@@ -238,7 +238,7 @@ async fn missing_close_frame_is_an_error() {
         let (mut client, mut server) = open(1 << 16, b"");
         server.write_all(bytes).await.unwrap();
         drop(server);
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Connection(why)) = read else { panic!("{read:?}") };
         assert!(why.contains("without the WebSocket being closed"), "{why}");
@@ -251,7 +251,7 @@ async fn servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
     server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
-    let closed = read(&mut client, &Seen::default()).await.unwrap();
+    let closed = read(&mut client, &SeenMessages::default()).await.unwrap();
     assert!(!closed.is_regular());
     assert_eq!(closed.to_string(), "with code 1011: no worker");
     assert!(client.put(Message::Text("late".to_owned())).is_err());
@@ -279,7 +279,7 @@ async fn blocked_server_is_still_read() {
         server.write_all(&frame(FINAL | TEXT_FRAME, b"here")).await.unwrap();
         server
     };
-    let seen = Seen::default();
+    let seen = SeenMessages::default();
     let mut serve = std::pin::pin!(serve);
     let mut server = {
         let mut reading = std::pin::pin!(read(&mut client, &seen));
@@ -377,7 +377,7 @@ async fn autobahns_cases_are_echoed() {
     let open = async |path: &str| {
         let tcp = tokio::net::TcpStream::connect(&address).await.unwrap();
         let wire = Wire::new(Clock::start());
-        let opened = Opened {
+        let opened = NewConnection {
             io: Stamped::new(tcp, &wire),
             wire,
             facts: model::exchange::Connection::default(),
