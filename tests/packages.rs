@@ -50,8 +50,7 @@ fn made(kind: &str) -> Option<(TempDir, PathBuf)> {
         return None;
     }
     let folder = TempDir::new().unwrap();
-    let mut script = packing(&[kind], folder.path());
-    run_patiently(script.arg("--program").arg(&*PROGRAM)).with_code(0);
+    run_patiently(packing(&[kind], folder.path()).arg("--program").arg(&*PROGRAM)).with_code(0);
     let package = only_file(folder.path());
     Some((folder, package))
 }

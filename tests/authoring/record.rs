@@ -59,9 +59,8 @@ fn record(folder: &Path, url: &str, words: &[&str]) -> Exit {
 
 /// Runs `runner plugin test`, which must pass the cases.
 fn tested(folder: &Path) {
-    let mut command = runner();
-    command.current_dir(folder);
-    run(command.args(["plugin", "test", ".", "--plugin", BACKEND])).with_code(0);
+    let test = ["plugin", "test", ".", "--plugin", BACKEND];
+    run(runner().current_dir(folder).args(test)).with_code(0);
 }
 
 fn read(folder: &Path, file: &str) -> String {

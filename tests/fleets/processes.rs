@@ -206,9 +206,7 @@ fn an_agent_that_is_killed_is_lost() {
     let own = std::fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
     let own = own.collect::<Vec<_>>().remove(0);
     let merge = |folder: &std::path::Path, code| {
-        let mut command = runner();
-        command.args(["fleet", "merge"]).args([run.path(), folder]);
-        run_patiently(&mut command).with_code(code)
+        run_patiently(runner().args(["fleet", "merge"]).args([run.path(), folder])).with_code(code)
     };
     let whole = merge(run.path(), 3);
     assert!(whole.stderr.contains("is a whole run"), "{whole:#?}");
@@ -320,8 +318,6 @@ fn half_a_place_is_no_place() {
     command.args(["fleet", "chat.toml"]).env("RUNNER_FLEET_RANK", "1");
     let ended = run_patiently(&mut command).with_code(2);
     assert!(ended.stderr.contains("RUNNER_FLEET_SIZE"), "{ended:#?}");
-    let mut command = runner();
-    command.args(words("fleet chat.toml"));
-    let ended = run_patiently(&mut command).with_code(2);
+    let ended = run_patiently(runner().args(words("fleet chat.toml"))).with_code(2);
     assert!(ended.stderr.contains("srun"), "{ended:#?}");
 }

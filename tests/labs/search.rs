@@ -44,9 +44,7 @@ fn is_drawn(ended: &Exit, what: &str, folder: &TempDir, chart: &str) {
     let page = std::fs::read_to_string(kept.join(format!("{what}.html"))).unwrap();
     assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");
     let report = |flags: &str| {
-        let mut command = runner();
-        command.arg("report").arg(&kept).args(words(flags));
-        run_patiently(&mut command).with_code(0).stdout
+        run_patiently(runner().arg("report").arg(&kept).args(words(flags))).with_code(0).stdout
     };
     assert!(report("--format html") == page);
     let markdown = report("--format markdown");
