@@ -9,6 +9,9 @@ use super::fixture::{
     trapped,
 };
 
+/// A call that fails.
+type Call = fn(&mut Dialect) -> PluginError;
+
 /// A codec that does `extra` where it meets a `!`.
 pub(super) fn touchy(call: &str, key: &str, deed: &str) -> Value {
     json!({"call": call, key: deed, "only-on": "!"})
@@ -72,18 +75,16 @@ fn a_failure_in_explain_replaces_the_explanation() {
 
 #[test]
 fn a_failure_elsewhere_is_named_with_the_call() {
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 7] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("control", |dialect| fails(dialect.control(Control::Health))),
         ("read-models", |dialect| fails(dialect.read_models(b""))),
         ("read-metrics", |dialect| fails(dialect.read_metrics(b""))),
         ("framing", |dialect| fails(dialect.framing(true))),
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
-    ] {
+    ];
+    for (call, made) in calls {
         let mut dialect = fixture::dialect(&json!({"call": call, "misbehave": "loop"}));
         trapped(&made(&mut dialect), BACKEND, call, DEEDS[0].1);
         is_well(&mut dialect);
@@ -127,18 +128,16 @@ fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
 #[test]
 fn an_answer_above_the_limit_is_not_taken() {
     let cause = "it returned more data than the 4 MiB allowed in one call";
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 7] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("read-models", |dialect| fails(dialect.read_models(b"!"))),
         ("encode", |dialect| fails(dialect.encode(&sample("!"), &settings(), None))),
         ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
-    ] {
+    ];
+    for (call, made) in calls {
         let config = json!({"call": call, "answer": "huge"});
         let mut dialect = backend(&config, roomy(&config)).open().unwrap();
         trapped(&made(&mut dialect), BACKEND, call, cause);
@@ -158,13 +157,11 @@ fn an_answer_above_the_limit_is_not_taken() {
 
 #[test]
 fn a_text_that_is_none_is_not_taken() {
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 2] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
-    ] {
+    ];
+    for (call, made) in calls {
         let mut dialect = fixture::dialect(&json!({"call": call, "answer": "no-text"}));
         for _ in 0..2 {
             let cause = "invalid utf-8 sequence of 1 bytes from index 1";

@@ -1,7 +1,7 @@
 //! Calls of the hostile dataset. A trap ends its sequence; another can be opened.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plugins::PluginError;
@@ -160,11 +160,17 @@ fn with_file(config: &Value, path: &Path) -> Grants {
     grants
 }
 
+/// A file of questions, in a folder of its own.
+fn questions(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("questions.txt");
+    std::fs::write(&path, content).unwrap();
+    (folder, path)
+}
+
 #[test]
 fn a_file_that_the_scenario_does_not_name_is_not_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let full = path.to_str().unwrap();
     for name in [
         full,
@@ -188,9 +194,7 @@ fn a_file_that_the_scenario_does_not_name_is_not_there() {
 
 #[test]
 fn reading_past_the_end_gives_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let read = |offset: u64| {
         let config = json!({"file": "questions", "offset": offset});
         let mut samples =
@@ -216,9 +220,7 @@ fn descriptors(path: &Path) -> usize {
 
 #[test]
 fn files_opened_without_end_end_with_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().canonicalize().unwrap().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let config = json!({"file": "questions", "open-more": 10});
     let samples = dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown).unwrap();
     assert_eq!(descriptors(&path), 10);
@@ -234,9 +236,7 @@ fn files_opened_without_end_end_with_it() {
 
 #[test]
 fn one_read_gives_at_most_4_mib() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, vec![b'x'; (4 << 20) + 10]).unwrap();
+    let (_folder, path) = questions(&vec![b'x'; (4 << 20) + 10]);
     let config = json!({"file": "questions"});
     let mut grants = with_file(&config, &path);
     grants.limits.memory_bytes = 128 << 20;
