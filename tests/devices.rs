@@ -1,5 +1,4 @@
-//! Devices over a run, on real processes: through a stand-in for NVML that is compiled here, and
-//! through a server that publishes pages as DCGM's exporter does.
+//! Devices over a run, on real processes: a stand-in for NVML, and pages like DCGM's exporter's.
 
 pub mod exporter;
 mod lab;
@@ -71,7 +70,7 @@ fn close(found: Option<f64>, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} and not {expected}");
 }
 
-/// The growth of a counter between two instants in seconds, interpolated from its readings.
+/// Computes the growth of a counter between two instants in seconds from its readings.
 fn grown(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let at = |t: f64| {
         let after = readings.iter().position(|(at, _)| *at >= t).unwrap();

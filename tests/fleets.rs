@@ -125,7 +125,7 @@ fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     files.map(|file| file.len()).sum()
 }
 
-/// The requests of a single process with the same scenario and engine, behind these words.
+/// Returns the requests of a single process of the same scenario, behind these words.
 fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     let folder = fleet.path().join("alone");
     std::fs::create_dir(&folder).unwrap();

@@ -1,7 +1,6 @@
 //! Packages of the program under test, installed from nothing. Each one measures a mock engine.
 //!
-//! The packaged program is this one without its debugging information, so it needs this machine's C
-//! library.
+//! The packaged program lacks its debugging information, and needs this machine's C library.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

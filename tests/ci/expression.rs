@@ -1,5 +1,4 @@
-//! The expressions of GitHub Actions, as far as our files use them: names, texts, `==`, `!=`, `&&`
-//! and `||`. Anything else is a fault of the file.
+//! The expressions of GitHub Actions that our files use: names, texts, `==`, `!=`, `&&`, `||`.
 
 #[derive(Clone, Debug, PartialEq)]
 enum Value {

@@ -1,5 +1,4 @@
-//! Clocks of real processes: a clock that is set while the run goes on, and a clock that is only
-//! known roughly, because the way to it is longer than the way back.
+//! Clocks of real processes: one set in a run, and one roughly known for its unequal ways.
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;

@@ -283,8 +283,7 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// Each agent's measurements agree with the engine's log: the time to first token contains the
-/// engine's own, and for many replies almost nothing else.
+/// Each agent agrees with the engine's log: its time to first token adds almost nothing.
 #[test]
 fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));

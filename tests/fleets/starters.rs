@@ -116,8 +116,7 @@ fn the_pods_of_an_indexed_job_are_a_fleet() {
     assert_eq!(measured(&fleet.run()).len(), 200);
 }
 
-/// A machine with another uptime, so that its clock shows other numbers: requests have the same due
-/// times as on one machine, to the nanosecond.
+/// A machine with another uptime: requests have the same due times, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
     if !may_set_clocks() {
@@ -137,8 +136,7 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     assert_eq!(digests(&together), digests(&single));
 }
 
-/// A clock cannot be known to a tenth of 5 ms where packets take that long: no run begins, and the
-/// process is named. With such clocks allowed, it does.
+/// Packets that take 5 ms make clocks too uncertain: no run begins, unless it is allowed.
 #[test]
 fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let fleet = Fleet::new(2);

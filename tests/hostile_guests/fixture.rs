@@ -100,7 +100,7 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     .clone()
 }
 
-/// The grants of the guests. Only tests of endless loops have short calls: machines may be busy.
+/// Returns the grants of the guests. Only endless loops have short calls: machines are busy.
 pub fn grants(config: &Value) -> Grants {
     let call_ms = if config["misbehave"] == "loop" { 200 } else { 60_000 };
     Grants {

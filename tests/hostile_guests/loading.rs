@@ -1,5 +1,4 @@
-//! Files that are no plugin, or not one for this runner. A component that is nearly right is a good
-//! one with a name in it changed to another of the same length.
+//! Files that are no plugin of this runner. Some are plugins with a name in them changed.
 
 use std::fs;
 
@@ -40,8 +39,7 @@ const EXPORTS: u8 = 11;
 
 /// The sections of a component: the id of each, and where it ends.
 ///
-/// Source: the binary format of components, which equals the format of WebAssembly's modules: after
-/// eight bytes, sections of an id, a length as LEB128, and content.
+/// Source: the binary format: after eight bytes, sections of an id, a length as LEB128, content.
 fn sections(component: &[u8]) -> Vec<(u8, usize)> {
     let mut sections = Vec::new();
     let mut at = 8;

@@ -227,8 +227,7 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame whose end only the plugin finds may be as large as any. It is left unread, and crosses
-/// to the plugin a few times, not with each of its 512 pieces.
+/// A frame that only the plugin finds may be large: it crosses to the plugin only a few times.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;

@@ -85,8 +85,7 @@ fn shipped_components_import_nothing_else() {
     assert!(examined >= 8, "{examined} components ship");
 }
 
-/// (1) The host adds the API key after `encode`: requests are the same with and without it, the
-/// server gets it, and no file of the run holds it.
+/// (1) The host adds the API key after `encode`: requests stay the same, and no file holds it.
 #[tokio::test(start_paused = true)]
 async fn the_key_goes_to_the_server_and_nowhere_else() {
     const KEY: &str = "sk-do-not-tell-7391";
@@ -111,8 +110,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long
-/// after it arrived, has the times at which its frames were read.
+/// (2) Receive times precede plugin code: a reply decoded late has the times of its reading.
 #[test]
 fn decoding_late_moves_no_instant() {
     let resolved = Trial::new(SCENARIO).resolve();

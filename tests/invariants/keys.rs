@@ -18,7 +18,7 @@ const PLAIN: [&str; 6] = [
 ];
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// The settings that a key needs beside it, and its own value where its type's values do not do.
+/// Returns the settings that a key needs beside it, and its value if its type does not do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = ["load.arrival=poisson", "load.ramp.from=1", "load.ramp.to=2", "load.ramp.over=9s"];

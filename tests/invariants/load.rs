@@ -81,8 +81,7 @@ async fn due_times_and_requests_are_the_plans() {
     }
 }
 
-/// 3 and 7 on threads of their own, in real time and over TCP: the same due times, to the
-/// nanosecond, and the same requests.
+/// 3 and 7 on threads, in real time and over TCP: the same requests at the same due times.
 #[test]
 fn threads_and_real_time_change_neither() {
     let resolved = trial().resolve();
@@ -217,8 +216,7 @@ async fn nothing_is_tried_twice() {
     }
 }
 
-/// (13) Slices of a plan hold their own samples and due times, together they are the plan, and the
-/// summary of their records is the summary of the whole.
+/// (13) Slices have their own samples and due times; together they are the plan and its summary.
 #[tokio::test(start_paused = true)]
 async fn slices_make_the_whole() {
     let whole = trial().run().await;
@@ -242,8 +240,7 @@ async fn slices_make_the_whole() {
     assert_eq!(Summary::new(&facts, &merged), whole.summary);
 }
 
-/// (13) Slices that begin at one instant of one clock make the records of the whole as they are:
-/// nothing is shifted, and due times are equal to the nanosecond.
+/// (13) Slices that begin at one instant make the records of the whole, to the nanosecond.
 #[tokio::test(start_paused = true)]
 async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let whole = trial().with("load.warmup = 2").run().await;
@@ -285,8 +282,7 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     assert_eq!(alone.requests.successful, 30);
 }
 
-/// The records of a slice as if all slices had begun at the same time: a slice's clock is its own,
-/// and the plan says when its first request was due.
+/// A slice's records by one clock for all: the plan has the due time of its first request.
 fn on_the_clock_of(whole: &RunResult, slice: RunResult) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
     let began = first.due.0 - planned()[first.index as usize].0;

@@ -96,7 +96,6 @@ pub fn may_mount() -> bool {
 }
 
 /// True if util-linux's `script` can give a program a terminal; otherwise the test is left out.
-/// Other systems have a program of that name with other arguments.
 #[track_caller]
 pub fn has_terminals() -> bool {
     can(Command::new("sh").args(["-c", "script --version | grep util-linux"]), &TERMINAL)

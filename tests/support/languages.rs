@@ -40,8 +40,7 @@ pub const C: Other = Other {
 };
 
 impl Other {
-    /// Its compiler: from the variable, else from `cargo xtask test languages`, else from the PATH.
-    /// Without a compiler, the test is left out.
+    /// Its compiler, from the variable, `cargo xtask test languages` or the PATH; else left out.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

@@ -1,5 +1,4 @@
-//! The built binary as a process: started with a clean environment, watched while it runs, and
-//! never waited for without end. The tests decide their expectations.
+//! The built binary as a process with a clean environment, watched, and waited for with an end.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -101,7 +100,7 @@ fn cleaned(mut command: Command) -> Command {
     command
 }
 
-/// Gives a command the variables of another, and takes from it what the other lacks.
+/// Gives a command the set variables of another, and removes its removed ones.
 pub fn inherit(command: &mut Command, from: &Command) {
     for (name, value) in from.get_envs() {
         match value {

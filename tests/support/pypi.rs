@@ -62,8 +62,7 @@ pub fn present(python: &Result<PathBuf, String>) -> Option<&Path> {
     }
 }
 
-/// A server in Python that takes a port, 0 for any, and the file of its log, prints its port, and
-/// serves until its input ends; and its URL.
+/// A server in Python (arguments: a port, a log; output: its port) until its input ends; its URL.
 pub fn serve(python: &Path, script: &str, log: &Path) -> (Process, String) {
     let mut command = Command::new(python);
     command.arg(script).arg("0").arg(log).stdin(Stdio::piped());

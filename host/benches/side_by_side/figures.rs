@@ -247,7 +247,7 @@ fn unpinned(pinned: &Command) -> Command {
     command
 }
 
-/// Milliseconds from the start of the newest run in a folder to its first request.
+/// Reads the milliseconds from the start of the newest run in a folder to its first request.
 fn first_request_ms(folder: &Path) -> Result<f64> {
     let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
     for entry in std::fs::read_dir(folder)? {

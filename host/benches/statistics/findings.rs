@@ -341,8 +341,7 @@ fn late(runs: u64) -> Section {
     }
 }
 
-/// Lets requests leave only at full ticks of this many milliseconds. The engine's reaction is left
-/// out: the finding looks at the sending alone.
+/// Lets requests leave only at full ticks of this many ms. The engine's reaction is left out.
 fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     let tick = milliseconds * 1_000_000;
     for own in exchanges {

@@ -1,5 +1,4 @@
-//! Replays the committed inputs of every target: a small corpus, and a case for each former
-//! finding. Without a fuzzer, so that the gate compiles nothing for it.
+//! Replays the committed inputs of every target, a case for each former finding, without a fuzzer.
 
 #![allow(clippy::disallowed_macros, reason = "a program of its own")]
 

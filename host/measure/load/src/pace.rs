@@ -27,8 +27,7 @@ pub struct Pacing {
     pub duration: Option<Nanos>,
     /// The cap on requests in flight; in a closed loop the number of users.
     pub slots: Option<usize>,
-    /// True if a user of a closed loop completes its session before it begins the next one;
-    /// otherwise a user sends whatever is due next.
+    /// True if a user of a closed loop completes its session first; else it sends any due request.
     pub by_session: bool,
     /// True if `slots` is a cap, so that waiting for one is queueing worth recording.
     pub capped: bool,

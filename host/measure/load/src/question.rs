@@ -1,5 +1,4 @@
-//! Questions to a server outside of the measured requests: a request of the backend's own, on its
-//! own connection. None of it is measured.
+//! Questions to a server beside the measured requests, on connections of their own.
 //!
 //! `preflight` and `run` decide on the questions and interpret the answers.
 

@@ -87,8 +87,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left
-    /// to itself. `None` if the run was stopped, or it panicked.
+    /// Does this on a thread, and waits until the run is stopped. `None` then, or if it panicked.
     pub fn until_stopped<T: Send + 'static>(
         &self,
         name: &str,
@@ -97,8 +96,7 @@ impl ThreadGroup {
         self.until(|| self.signal.is_stopped(), name, body)
     }
 
-    /// Does this on a thread of its own, and waits for it until it is given up: then it is left to
-    /// itself. `None` if it was given up, or it panicked.
+    /// Does this on a thread, and waits until it is given up. `None` then, or if it panicked.
     pub fn until<T: Send + 'static>(
         &self,
         given_up: impl Fn() -> bool,

@@ -1,5 +1,4 @@
-//! One request and its reply over one connection: sends, reads, and keeps each instant where it
-//! happened. There are no retries and no proxies.
+//! One request and its reply over one connection, with their instants. No retries, no proxies.
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), for exact timestamps and little processor time per
 //! event; hyper handles HTTP/2 ([`http2`]). A connection of HTTP/1.1 can become a [`websocket`].

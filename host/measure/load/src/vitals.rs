@@ -188,8 +188,7 @@ impl Drop for Watch {
     }
 }
 
-/// Lets other threads go first, where threads have priorities of their own. Elsewhere, as on macOS,
-/// this would concern the whole process, readers too.
+/// Lets other threads go first, if threads have priorities. On macOS it would slow readers too.
 pub fn yield_to_others() {
     /// About a third of the weight of a thread that has not yielded.
     #[cfg(target_os = "linux")]

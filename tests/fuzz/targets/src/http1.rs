@@ -18,8 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::bytes::{Cuts, first};
 
-/// A server's bytes on a fresh connection: the cuts make no difference to the parts that are read,
-/// to the ending, or to the bytes that were handed on before.
+/// A server's bytes on a fresh connection: cuts change neither the reply nor its ending.
 pub fn http1(data: &[u8]) {
     let (seed, reply) = first(data);
     let whole = read(vec![reply]);

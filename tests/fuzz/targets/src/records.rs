@@ -6,8 +6,7 @@ use report::csv;
 use result::summary::{Run, RunFacts, Summary};
 use runs::record;
 
-/// Records, as lines: each is passed over, or read, and reads back as it was written. The records
-/// that were read are summarised and listed.
+/// Records as lines: skipped, or read back as they were written, then summarised and listed.
 pub fn records(data: &[u8]) {
     let exchanges: Vec<Exchange> = record::in_lines(data).collect();
     let Some(first) = exchanges.first() else { return };

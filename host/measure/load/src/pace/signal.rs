@@ -203,8 +203,7 @@ mod tests {
                 while !flag.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
-                // The state that an unlucky receive leaves behind: the wake has come, its token is
-                // gone. The barrier may have used the token up already.
+                // The state after an unlucky receive: the wake has come, and its token is gone.
                 std::thread::park_timeout(std::time::Duration::from_millis(1));
                 pollster::block_on(signal.wait(&clock, None));
                 signal.is_stopped()

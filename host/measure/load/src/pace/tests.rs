@@ -77,7 +77,7 @@ fn sent_at(sent: &[(u32, Verdict, Nanos)]) -> Vec<u64> {
     sent.iter().map(|(_, _, at)| at.0 / MS).collect()
 }
 
-/// When each was due and released, in milliseconds.
+/// Returns the due and release times of each request in milliseconds.
 fn released(sent: &[(u32, Verdict, Nanos)]) -> Vec<(u64, u64)> {
     let times = sent.iter().map(|(_, verdict, _)| match verdict {
         Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),

@@ -1,5 +1,4 @@
-//! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the
-//! body on as it arrives, straight from the read buffer.
+//! HTTP/1.1, the client's side: writes requests, reads heads, and passes bodies on as they come.
 //!
 //! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
 //! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a

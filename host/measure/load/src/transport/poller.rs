@@ -20,8 +20,7 @@ use mio::event::{Event, Source};
 use mio::{Events, Interest, Registry, Token};
 use tokio::io::unix::AsyncFd;
 
-/// Sockets that are served before the thread's other tasks, its timers and its orders get their
-/// turn. The runtime polls about this number of tasks in a row.
+/// Sockets served before the thread's other tasks, as many as the runtime polls tasks in a row.
 const BATCH: usize = 64;
 /// Number of turns before its own at which the state of a socket's watcher is fetched, step by
 /// step. Of a thousand replies none finds its state in the processor's cache otherwise.

@@ -24,8 +24,7 @@ pub enum Request {
 pub struct Unsendable(String);
 
 impl Request {
-    /// Makes a request ready. `path` is the path and query at the server, `authority` its host and
-    /// port. The fields that frame a request are set here.
+    /// Makes a request of a path with its query, and an authority; sets the fields that frame it.
     pub fn new(
         version: Version,
         (scheme, authority): (&str, &str),

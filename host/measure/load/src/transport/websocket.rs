@@ -1,5 +1,4 @@
-//! WebSockets (RFC 6455), the client's side: messages in both directions over a connection whose
-//! HTTP/1.1 ended with a [`handshake`].
+//! WebSockets (RFC 6455), the client's side, over a connection after the [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
 //! ([`Pipe`]). The bytes of one read of the socket go to it at once, and all whole messages are

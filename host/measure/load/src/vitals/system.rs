@@ -1,12 +1,10 @@
-//! The system's reports about threads and cores: reads and parses `/proc`. If it does not exist, or
-//! it holds something else, there is no figure.
+//! The system's reports about threads and cores, from `/proc`; without it there are no figures.
 
 use std::fs;
 
 use model::units::Nanos;
 
-/// Ticks a second in which the kernel tells processor time to programs. It is 100 on every
-/// architecture, whatever the kernel's own timer runs at.
+/// Ticks a second of processor time: 100 on every architecture, whatever the kernel's timer.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A thread of this process, as the system knows it.
@@ -55,8 +53,7 @@ pub(super) fn cores() -> Option<Cores> {
     parse_cores(&machine, &fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// Returns the longest time for which limits on processor time kept this process's group, or a
-/// parent of it, from running. Absent if there is no such accounting.
+/// Returns the longest time for which limits stopped this process's group or a parent, if counted.
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;

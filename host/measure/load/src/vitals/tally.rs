@@ -126,8 +126,7 @@ impl Tally {
         })
     }
 
-    /// The figures, with a last sample, the longest that frames waited to be decoded, and the
-    /// machine's counters at the beginning and at the end.
+    /// The figures, from a last sample, the longest decode delay, and the machine's counters.
     pub(super) fn finish(
         self,
         end: &Sample,

@@ -233,8 +233,7 @@ impl Chunked {
 }
 
 impl SizeLine {
-    /// The size in a line that is whole and holds nothing else, as nearly all do, and the line's
-    /// length. A size of zero is left to [`take`](Self::take).
+    /// The size in a whole line without anything else, and the line's length; zero is not handled.
     fn plain(bytes: &[u8]) -> Option<(u64, usize)> {
         let mut size = 0;
         for (index, byte) in bytes.iter().take(8).enumerate() {
