@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use super::expression::{filled, holds};
-use super::{Checkout, TOKEN, is_equipped, junit, ours, shell, text, yaml};
+use super::{Checkout, TOKEN, copy, failing, is_equipped, ours, shell, text, yaml};
 use crate::support::process::run;
 
 struct Job {
@@ -232,11 +232,6 @@ impl Running<'_> {
     fn foreign(&mut self, uses: &str, with: &BTreeMap<String, String>) {
         let (name, commit) = uses.split_once('@').unwrap();
         assert_eq!(commit.len(), 40, "{uses} is not pinned to a commit");
-        let copy = |from: &Path, to: &Path| {
-            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let copied = std::process::Command::new("cp").arg("-R").args([from, to]).status();
-            assert!(copied.unwrap().success());
-        };
         let entry = |key: &str| self.caches.join(key.replace('/', "~"));
         match name {
             "actions/cache/restore" => {
@@ -330,9 +325,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     assert_eq!((comments.len(), comments[0].as_str()), (2, mark));
     assert!(comments[1].contains("❌ Chat: fails"), "{}", comments[1]);
     assert_eq!(comments[1], format!("{mark}\n{}", slower.result("summary.md")));
-    let failing = junit(&slower.result("junit.xml")).into_iter().filter(|(_, passes)| !passes);
-    let failing: Vec<String> = failing.map(|(name, _)| name).collect();
-    assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
+    assert_eq!(failing(&slower.result("junit.xml")), ["ttft.p10 +3%", "tpot.median +3%"]);
     assert_safe(&repository, &slower, &job);
 }
 
