@@ -66,14 +66,12 @@ pub(crate) const CONFIGURED: [(&str, &str); 21] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyKind {
     /// A reply, streamed or not.
-    Reply {
-        streaming: bool,
-    },
+    Reply { streaming: bool },
     /// An answer with an error status.
-    Error {
-        status: u16,
-    },
+    Error { status: u16 },
+    /// The list of models.
     Models,
+    /// The server's metrics.
     Metrics,
 }
 
