@@ -197,20 +197,12 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
     let config = touchy("encode", "misbehave", "panic");
     let grants = grants(&config);
     let mut panicking = backend(&config, grants.clone()).open().unwrap();
-    trapped(
-        &fails(panicking.encode(&sample("!"), &settings(), None)),
-        BACKEND,
-        "encode",
-        "a panic on purpose",
-    );
+    let says = "a panic on purpose";
+    trapped(&fails(panicking.encode(&sample("!"), &settings(), None)), BACKEND, "encode", says);
     let config = touchy("encode", "misbehave", "abort");
     let mut aborting = backend(&config, grants).open().unwrap();
-    trapped(
-        &fails(aborting.encode(&sample("!"), &settings(), None)),
-        BACKEND,
-        "encode",
-        "it aborted without a message",
-    );
+    let says = "it aborted without a message";
+    trapped(&fails(aborting.encode(&sample("!"), &settings(), None)), BACKEND, "encode", says);
 }
 
 #[test]

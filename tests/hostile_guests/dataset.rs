@@ -44,30 +44,18 @@ fn earlier_samples_are_not_lost() {
         fixture::samples(&json!({"call": "next", "misbehave": "panic", "only-at": 3}));
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
     assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
-    trapped(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "a panic on purpose (after sample `sample-2`)",
-    );
+    let says = "a panic on purpose (after sample `sample-2`)";
+    trapped(&fails(samples.next(3)), DATASET, "next", says);
 }
 
 #[test]
 fn more_samples_than_requested_are_refused() {
     let mut samples = fixture::samples(&json!({"call": "next", "answer": "too-many"}));
-    contract(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "it returned 4 samples, but at most 3 were requested",
-    );
+    let says = "it returned 4 samples, but at most 3 were requested";
+    contract(&fails(samples.next(3)), DATASET, "next", says);
     let mut samples = fixture::samples(&json!({"call": "spare", "answer": "too-many"}));
-    contract(
-        &fails(samples.spare(1)),
-        DATASET,
-        "spare",
-        "it returned 2 samples, but at most 1 were requested",
-    );
+    let says = "it returned 2 samples, but at most 1 were requested";
+    contract(&fails(samples.spare(1)), DATASET, "spare", says);
 }
 
 #[test]
@@ -75,12 +63,8 @@ fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["million", "huge"] {
         let config = json!({"call": "next", "answer": answer});
         let mut samples = dataset(&config, roomy(&config)).open(1, Amount::Unknown).unwrap();
-        trapped(
-            &fails(samples.next(1)),
-            DATASET,
-            "next",
-            "it returned more data than the 4 MiB allowed in one call",
-        );
+        let says = "it returned more data than the 4 MiB allowed in one call";
+        trapped(&fails(samples.next(1)), DATASET, "next", says);
     }
 }
 
@@ -88,12 +72,9 @@ fn an_answer_above_the_limit_is_not_taken() {
 fn a_reference_that_is_no_json_is_refused() {
     let mut samples =
         fixture::samples(&json!({"call": "next", "answer": "bad-reference", "only-at": 1}));
-    contract(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "the reference of sample `sample-1` is not JSON: key must be a string at line 1 column 2",
-    );
+    let says =
+        "the reference of sample `sample-1` is not JSON: key must be a string at line 1 column 2";
+    contract(&fails(samples.next(3)), DATASET, "next", says);
 }
 
 #[test]

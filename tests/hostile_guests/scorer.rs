@@ -46,12 +46,8 @@ fn a_score_has_a_name_and_a_finite_value() {
         assert!(judge.finish().is_ok());
     }
     let mut judge = fixture::judge(&json!({"call": "finish", "answer": "nan"}));
-    contract(
-        &fails(judge.finish()),
-        SCORER,
-        "finish",
-        "the score `length` is NaN; scores have a name and a finite value",
-    );
+    let says = "the score `length` is NaN; scores have a name and a finite value";
+    contract(&fails(judge.finish()), SCORER, "finish", says);
 }
 
 #[test]
@@ -59,12 +55,8 @@ fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["huge", "million"] {
         let config = json!({"call": "score", "answer": answer});
         let mut judge = scorer(&config, roomy(&config)).open().unwrap();
-        trapped(
-            &fails(judge.score(&exchange("fine"))),
-            SCORER,
-            "score",
-            "it returned more data than the 4 MiB allowed in one call",
-        );
+        let says = "it returned more data than the 4 MiB allowed in one call";
+        trapped(&fails(judge.score(&exchange("fine"))), SCORER, "score", says);
     }
 }
 
