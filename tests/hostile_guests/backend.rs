@@ -101,10 +101,8 @@ fn a_backend_that_cannot_be_opened_has_an_error() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(backend(&config, grants(&config)).open());
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
-    assert_eq!(
-        error.to_string(),
-        "plugin `guests/hostile-backend.wasm` refuses its configuration: key `call`: refused on purpose"
-    );
+    let expected = "plugin `guests/hostile-backend.wasm` refuses its configuration: key `call`: refused on purpose";
+    assert_eq!(error.to_string(), expected);
     let config = json!({"cal": "open"});
     let error = fails(backend(&config, grants(&config)).open());
     assert!(
@@ -336,10 +334,8 @@ fn refusal(config: &Value) -> String {
 #[test]
 fn a_request_stays_below_the_target() {
     for path in ["", "x", "//other-host/", "http://other-host/", "other-host:80", "@other-host/"] {
-        assert_eq!(
-            refusal(&json!({"path": path})),
-            format!("the path `{path}` must begin with one `/`")
-        );
+        let expected = format!("the path `{path}` must begin with one `/`");
+        assert_eq!(refusal(&json!({"path": path})), expected);
     }
     let upward = "leads upwards";
     let character = "contains a character that a path must escape";
@@ -394,10 +390,8 @@ fn the_hosts_headers_are_the_hosts() {
         "Upgrade",
         "TE",
     ] {
-        assert_eq!(
-            refusal(&json!({"header": [name, "x"]})),
-            format!("the header `{name}` belongs to the host")
-        );
+        let expected = format!("the header `{name}` belongs to the host");
+        assert_eq!(refusal(&json!({"header": [name, "x"]})), expected);
     }
     for (name, value) in [
         ("", "x"),

@@ -144,10 +144,8 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
     ] {
         let error = fails(load_bytes(folder.path(), &patched(BACKEND, LOG, import)));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
-        assert_eq!(
-            error.to_string(),
-            format!("plugin `plugin.wasm` imports `{import}`, which is refused: {why}")
-        );
+        let expected = format!("plugin `plugin.wasm` imports `{import}`, which is refused: {why}");
+        assert_eq!(error.to_string(), expected);
     }
 }
 

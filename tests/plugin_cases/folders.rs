@@ -26,10 +26,8 @@ fn blessing_writes_expectations_that_hold() {
     }
     assert_eq!(project.read("cases/words/request.http"), "POST /1\n");
     assert_eq!(project.read("cases/words/error.txt"), "protocol: `TWO` is no word\n");
-    assert_eq!(
-        project.read("cases/words/events.json"),
-        "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}\n]\n"
-    );
+    let expected = "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}\n]\n";
+    assert_eq!(project.read("cases/words/events.json"), expected);
     let ended = project.test(&[]).with_code(0);
     assert_eq!(ended.stderr, "");
     // A second time there is nothing to write.
