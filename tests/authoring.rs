@@ -25,6 +25,19 @@ fn author(folder: &Path) -> Command {
     command
 }
 
+/// Makes a project `mine` of a kind in a language.
+fn create(folder: &Path, kind: &str, language: &str) {
+    let new = ["plugin", "new", kind, "mine", "--lang", language];
+    run_patiently(author(folder).args(new)).with_code(0);
+}
+
+/// The build of the project `mine` with a language's compiler.
+fn build(folder: &Path, language: &Other, compiler: &Path) -> Command {
+    let mut build = author(folder);
+    build.env(language.variable, compiler).args(["plugin", "build", "mine"]);
+    build
+}
+
 fn facts(command: &mut Command) -> Value {
     let ended = run_patiently(command.arg("--json")).with_code(0);
     serde_json::from_str(&ended.stdout).expect("one JSON object")
@@ -107,8 +120,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
-    let source = folder.path().join("mine/src/lib.rs");
-    std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();
+    std::fs::write(folder.path().join("mine/src/lib.rs"), "fn nothing() -> u8 {}\n").unwrap();
     let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"])).with_code(4);
     assert!(ended.stderr.contains("mismatched types"), "{ended:#?}");
     assert!(ended.stderr.contains("error: cargo failed (exit status: 101)"), "{ended:#?}");
@@ -117,16 +129,11 @@ fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
 
 #[test]
 fn a_syntax_error_in_python_is_the_last_message() {
-    let Some(compiler) = PYTHON.compiler() else {
-        return;
-    };
+    let Some(compiler) = PYTHON.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", "python"])).with_code(0);
+    create(folder.path(), "scorer", "python");
     std::fs::write(folder.path().join("mine/scorer.py"), "def score(:\n    pass\n").unwrap();
-    let mut build = author(folder.path());
-    build.env(PYTHON.variable, compiler).args(["plugin", "build", "mine"]);
-    let ended = run_patiently(&mut build).with_code(4);
+    let ended = run_patiently(&mut build(folder.path(), &PYTHON, &compiler)).with_code(4);
     assert!(ended.stderr.contains("\"scorer.py\", line 1"), "{ended:#?}");
     assert!(ended.stderr.contains("SyntaxError: invalid syntax"), "{ended:#?}");
     assert!(ended.stderr.lines().count() < 12, "{ended:#?}");
@@ -165,8 +172,7 @@ fn a_missing_compiler_is_named_with_its_install_command() {
 enum Shows {
     /// An error with this text, at the line that says `here: CASE`.
     Error(&'static str),
-    /// An error of the contract.
-    Told(&'static str),
+    Contract(&'static str),
     Scores(&'static str),
     /// These lines of the log.
     Log(&'static [&'static str]),
@@ -176,13 +182,9 @@ enum Shows {
 
 /// Builds a scorer that follows its configuration, and checks the output of each of its cases.
 fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
-    let Some(compiler) = language.compiler() else {
-        return;
-    };
+    let Some(compiler) = language.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", language.word]))
-        .with_code(0);
+    create(folder.path(), "scorer", language.word);
     let project = folder.path().join("mine");
     std::fs::write(project.join(entry), source).unwrap();
     std::fs::remove_dir_all(project.join("cases")).unwrap();
@@ -192,13 +194,9 @@ fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Show
         let exchanges = format!(r#"[{{"id": "1", "reference": "{case}", "output": ""}}]"#);
         std::fs::write(path.join("exchanges.json"), exchanges).unwrap();
     }
-    let mut build = author(folder.path());
-    build.env(language.variable, compiler);
-    let built = facts(build.args(["plugin", "build", "mine"]));
+    let built = facts(&mut build(folder.path(), language, &compiler));
     // The compiler would write another component. It is not called.
-    let mut again = author(folder.path());
-    again.env(language.variable, "/no/compiler");
-    let again = facts(again.args(["plugin", "build", "mine"]));
+    let again = facts(&mut build(folder.path(), language, Path::new("/no/compiler")));
     assert_eq!(again["kept"], true, "{again:#}");
     assert_eq!(again["sha256"], built["sha256"]);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--bless"])).with_code(4);
@@ -214,15 +212,12 @@ fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Show
                 let mark = format!("here: {case}");
                 let line = source.lines().position(|line| line.ends_with(&mark)).unwrap() + 1;
                 let wanted = format!("{words} at {case}, {entry} line {line}");
-                let error = found["failures"][0]["error"].as_str().unwrap_or_default();
-                error.ends_with(&wanted)
+                found["failures"][0]["error"].as_str().unwrap_or_default().ends_with(&wanted)
             }
-            Shows::Told(words) => scores.contains(words),
-            Shows::Scores(words) => scores.contains(words),
-            Shows::Log(lines) => lines.iter().all(|line| {
-                let log = found["log"].as_array().unwrap();
-                log.iter().any(|found| found == line)
-            }),
+            Shows::Contract(words) | Shows::Scores(words) => scores.contains(words),
+            Shows::Log(lines) => lines
+                .iter()
+                .all(|line| found["log"].as_array().unwrap().iter().any(|found| found == line)),
             Shows::Same => found["failures"].as_array().unwrap().is_empty() && !scores.is_empty(),
         };
         assert!(holds, "{} {case}: {found:#} {scores}", language.word);
@@ -257,9 +252,9 @@ fn python_errors_are_shown_and_exceptions_have_their_lines() {
                 ),
             ),
             ("half", Shows::Error("ValueError: half \u{fffd} a character")),
-            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
-            ("half_protocol", Shows::Told("protocol: half \u{fffd} a character")),
-            ("half_other", Shows::Told("other: half \u{fffd} a character")),
+            ("half_input", Shows::Contract("invalid-input: half \u{fffd} a character")),
+            ("half_protocol", Shows::Contract("protocol: half \u{fffd} a character")),
+            ("half_other", Shows::Contract("other: half \u{fffd} a character")),
         ],
     );
 }
@@ -295,7 +290,7 @@ fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
             ),
             ("forms", Shows::Scores(r#""equal":1.0"#)),
             ("half", Shows::Error("Error: half \u{fffd} a character")),
-            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
+            ("half_input", Shows::Contract("invalid-input: half \u{fffd} a character")),
         ],
     );
 }
@@ -303,17 +298,10 @@ fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
 /// The component states its sources, so that a test of it says something about the sources.
 #[test]
 fn a_component_of_other_sources_is_not_tested() {
-    let Some(compiler) = C.compiler() else {
-        return;
-    };
+    let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
-        .with_code(0);
-    let build = || {
-        let mut build = author(folder.path());
-        build.env(C.variable, &compiler);
-        facts(build.args(["plugin", "build", "mine"]))
-    };
+    create(folder.path(), "scorer", "c");
+    let build = || facts(&mut build(folder.path(), &C, &compiler));
     let test = || run_patiently(author(folder.path()).args(["plugin", "test", "mine"]));
     let built = build();
     // The same sources give the same component.
@@ -360,14 +348,10 @@ fn sessions_and_references_are_the_same_in_every_language() {
         (&JAVASCRIPT, "plugin.js", include_str!("authoring/dataset.js")),
         (&C, "plugin.c", include_str!("authoring/dataset.c")),
     ] {
-        let Some(compiler) = language.compiler() else {
-            continue;
-        };
+        let Some(compiler) = language.compiler() else { continue };
         let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
-        let mut new = author(folder.path());
-        let new = new.args(["plugin", "new", "dataset", "mine", "--lang", language.word]);
-        run_patiently(new).with_code(0);
+        create(folder.path(), "dataset", language.word);
         let project = folder.path().join("mine");
         std::fs::write(project.join(entry), source).unwrap();
         std::fs::remove_dir_all(project.join("cases")).unwrap();
@@ -388,9 +372,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
             std::fs::write(path.join("case.toml"), text).unwrap();
             std::fs::write(path.join("digest.txt"), digest).unwrap();
         }
-        let mut build = author(folder.path());
-        build.env(language.variable, compiler);
-        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+        run_patiently(&mut build(folder.path(), language, &compiler)).with_code(0);
         let bless = ["plugin", "test", "mine", "--bless"];
         run_patiently(author(folder.path()).args(bless)).with_code(0);
         let read = |file: &str| std::fs::read_to_string(project.join("cases").join(file)).unwrap();
@@ -411,27 +393,21 @@ fn sessions_and_references_are_the_same_in_every_language() {
 
 #[test]
 fn a_trap_of_c_names_the_functions_around_it() {
-    let Some(compiler) = C.compiler() else {
-        return;
-    };
+    let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
-        .with_code(0);
+    create(folder.path(), "scorer", "c");
     let source = folder.path().join("mine/plugin.c");
     let text = std::fs::read_to_string(&source).unwrap();
     let traps = text.replace("  judge->exchanges++;", "  __builtin_trap();");
     assert_ne!(text, traps);
     std::fs::write(source, traps).unwrap();
-    let mut build = author(folder.path());
-    build.env(C.variable, compiler);
-    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(&mut build(folder.path(), &C, &compiler)).with_code(0);
     let ended = run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(4);
     let words = "it aborted without a message, in `exports_scorer_method_judge_score`";
     assert!(ended.stdout.contains(words), "{}", ended.stdout);
 }
 
-/// One interpreter at a time is compiled, on all processors: the sandbox bounds the time that each
-/// may take.
+/// One interpreter at a time is compiled, on all processors: the sandbox bounds its time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -452,16 +428,12 @@ fn builds_and_passes(
     };
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
-    run_patiently(new).with_code(0);
+    create(folder.path(), "backend", language.word);
     let project = folder.path().join("mine");
     std::fs::copy(files.join(source), project.join(entry)).unwrap();
     std::fs::remove_dir_all(project.join("cases")).unwrap();
     put_cases(&project.join("cases"));
-    let mut build = author(folder.path());
-    build.env(language.variable, compiler);
-    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(&mut build(folder.path(), language, &compiler)).with_code(0);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
     Some(folder)
 }

@@ -19,7 +19,6 @@ fn page(runs: &[PathBuf], folder: &Path) -> PathBuf {
     let mut command = runner();
     command.arg("report").args(runs);
     command.args(["--format", "html", "--output"]).arg(&path);
-    let ended = run(&mut command).with_code(0);
-    assert_eq!(ended.stdout, "");
+    assert_eq!(run(&mut command).with_code(0).stdout, "");
     path
 }

@@ -89,7 +89,6 @@ impl Checkout {
         std::fs::write(&path, text.replace(from, to)).unwrap();
     }
 
-    /// A file of the results.
     fn result(&self, name: &str) -> String {
         let path = self.path().join("benchmark-results").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
@@ -136,15 +135,19 @@ fn shell(flags: &[&str], path: &[PathBuf]) -> Command {
     shell
 }
 
-/// The outcomes of the tests in a report of JUnit, by their names.
-fn junit(xml: &str) -> Vec<(String, bool)> {
+/// Returns the names of the tests that fail in a report of JUnit.
+fn failing(xml: &str) -> Vec<String> {
     let report = quick_junit::Report::deserialize_from_str(xml).unwrap();
-    let suites = report.test_suites.iter();
-    suites
-        .flat_map(|suite| &suite.test_cases)
-        .map(|case| {
-            let fails = matches!(case.status, quick_junit::TestCaseStatus::NonSuccess { .. });
-            (case.name.to_string(), !fails)
-        })
+    let cases = report.test_suites.iter().flat_map(|suite| &suite.test_cases);
+    cases
+        .filter(|case| matches!(case.status, quick_junit::TestCaseStatus::NonSuccess { .. }))
+        .map(|case| case.name.to_string())
         .collect()
+}
+
+/// Copies a file or a folder, and makes the folders above the copy.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let copied = Command::new("cp").arg("-R").args([from, to]).status();
+    assert!(copied.unwrap().success());
 }

@@ -1,5 +1,4 @@
-//! Devices over a run, on real processes: through a stand-in for NVML that is compiled here, and
-//! through a server that publishes pages as DCGM's exporter does.
+//! Devices over a run, on real processes: a stand-in for NVML, and pages like DCGM's exporter's.
 
 pub mod exporter;
 mod lab;
@@ -17,11 +16,10 @@ use runs::telemetry;
 use tempfile::TempDir;
 
 use crate::support::library::compile;
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner, words};
 use crate::support::trial::Trial;
 use exporter::Exporter;
 
-/// The folder of the runs' folders.
 const RUNS: &str = "runs";
 
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
@@ -48,7 +46,6 @@ fn command(mock: &Mock, folder: &Path, flags: &str) -> Command {
     command
 }
 
-/// The only run's folder.
 fn run_folder(folder: &Path) -> PathBuf {
     only_run(&folder.join(RUNS)).unwrap()
 }
@@ -70,12 +67,10 @@ fn found(summary: &Summary, id: Id) -> Option<Severity> {
 #[track_caller]
 fn close(found: Option<f64>, expected: f64) {
     let found = found.expect("it is there");
-    let near = (found - expected).abs() <= 1e-9 * expected.abs();
-    assert!(near, "{found} and not {expected}");
+    assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} and not {expected}");
 }
 
-/// Computes the growth of a counter between two instants in seconds, from its readings `(instant,
-/// value)`, which a line joins.
+/// Computes the growth of a counter between two instants in seconds from its readings.
 fn grown(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let at = |t: f64| {
         let after = readings.iter().position(|(at, _)| *at >= t).unwrap();
@@ -219,8 +214,7 @@ fn thresholds_and_comparisons_use_the_figures() {
     }
 }
 
-/// A sweep's table has columns for energy and cost where its runs have them, and its curve may be
-/// of them.
+/// A sweep has columns for energy and cost if its runs have them, and may have a curve of them.
 #[test]
 fn sweeps_have_columns_for_energy_and_cost() {
     let mock = mock();
@@ -297,9 +291,7 @@ fn interrupted_and_killed_runs_keep_their_samples() {
                      --device-metrics nvml --device-interval 10ms --devices 1";
         let mut process = Process::start(&mut command(&mock, folder.path(), flags));
         process.until("samples of a second are on disk, and records", |_| {
-            let Some(run) = only_run(&folder.path().join(RUNS)) else {
-                return false;
-            };
+            let Some(run) = only_run(&folder.path().join(RUNS)) else { return false };
             let samples = telemetry::read(&run).ok().flatten();
             let samples = samples.map_or(0, |recording| recording.samples.len());
             let records = std::fs::metadata(run.join(runs::record::FILE));
@@ -364,8 +356,7 @@ fn an_exporter_over_a_run() {
     assert_eq!(figures.max_temperature_c, None);
 }
 
-/// An exporter that stops answering leaves a gap, and no energy that somebody could take for the
-/// whole.
+/// An exporter that stops answering leaves a gap, and no energy that looks whole.
 #[test]
 fn an_exporter_that_goes_away_leaves_a_gap() {
     let exporter = Exporter::start(|page| {
@@ -381,20 +372,19 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
     assert_eq!((devices.energy_j, devices.mean_power_w), (None, None));
     assert_eq!(devices.energy_per_million_output_tokens, None);
     assert_eq!(found(&summary, Id::DeviceGaps), Some(Severity::Note));
-    let failed = devices.failed_readings.unwrap();
-    assert_eq!(failed, exporter.pages() - 12);
+    assert_eq!(devices.failed_readings.unwrap(), exporter.pages() - 12);
     assert_eq!(devices.last_error.as_deref(), Some("it answered with HTTP 503"));
     for part in ["note device-gaps: samples are missing: device 0", "the energy is absent"] {
         assert!(ended.stdout.contains(part), "{ended:#?}");
     }
     assert!(!ended.stdout.contains("Device energy"), "{ended:#?}");
-    let again: Ended = run(runner().args(["report", "--details"]).arg(run_folder(folder.path())));
+    let again: Exit = run(runner().args(["report", "--details"]).arg(run_folder(folder.path())));
     assert_eq!(again.with_code(0).stdout, ended.stdout);
 }
 
 #[tokio::test(start_paused = true)]
 async fn in_virtual_time_nothing_is_sampled() {
-    let ran = Trial::of(
+    let ran = Trial::new(
         "target.model = 'mock'\n\
          backend.plugin = 'backends/vllm.wasm'\n\
          dataset.plugin = 'datasets/random.wasm'\n\

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::support::lacking;
 use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
+    Exit, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
 
 pub const RUNS: &str = "runs";
@@ -43,7 +43,7 @@ pub fn report(folder: &Path) -> Ended {
     report_with(folder, &[])
 }
 
-pub fn report_with(folder: &Path, flags: &[&str]) -> Ended {
+pub fn report_with(folder: &Path, flags: &[&str]) -> Exit {
     let run_folder = only_run(&folder.join(RUNS)).unwrap();
     run(runner().arg("report").arg(run_folder).args(flags)).with_code(0)
 }

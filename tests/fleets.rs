@@ -1,5 +1,4 @@
-//! Fleets: several processes of the built binary make one run against the mock engine, on real
-//! sockets.
+//! Fleets: several processes of the built binary make one run against the mock engine.
 //!
 //! - `processes`: the requests of all together, refused and lost processes, and interrupts.
 //! - `shown`: the fleet's figures on rank 0 while the run goes on, devices, and notes on flags.
@@ -22,7 +21,7 @@ use runs::folder::RunFolder;
 use tempfile::TempDir;
 
 use crate::support::port;
-use crate::support::process::{Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Mock, Process, inherit, run_patiently, runner, words};
 
 /// Two hundred requests in five seconds.
 const SCENARIO: &str = r#"
@@ -45,7 +44,6 @@ const FLAGS: &str = "--backend vllm --no-progress";
 struct Fleet {
     folder: TempDir,
     mock: Mock,
-    /// The machine of the engine.
     engine: String,
     /// The machine of rank 0, and its port.
     coordinator: String,
@@ -103,6 +101,14 @@ impl Fleet {
         (0..self.size).map(|rank| Process::start(&mut self.command(rank, flags))).collect()
     }
 
+    /// Starts all processes, which must end well.
+    #[track_caller]
+    fn succeeds(&self, flags: &str) {
+        for process in self.start(flags) {
+            process.end().with_code(0);
+        }
+    }
+
     /// The only run folder on rank 0.
     fn run(&self) -> RunFolder {
         only_run(&self.path().join("rank0/runs"))
@@ -119,8 +125,7 @@ fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     files.map(|file| file.len()).sum()
 }
 
-/// Returns the requests that a single process sends of the same scenario to the same engine, behind
-/// these words.
+/// Returns the requests of a single process of the same scenario, behind these words.
 fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     let folder = fleet.path().join("alone");
     std::fs::create_dir(&folder).unwrap();
@@ -128,10 +133,7 @@ fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     ours.args(["../together.toml", "--backend", "vllm", "--no-progress"])
         .args(["--host", &fleet.engine, "--port", fleet.mock.port()])
         .current_dir(&folder);
-    let mut command = match starter {
-        [] => ours,
-        starter => behind(starter, &ours),
-    };
+    let mut command = if starter.is_empty() { ours } else { behind(starter, &ours) };
     run_patiently(&mut command).with_code(0);
     measured(&only_run(&folder.join("runs")))
 }
@@ -144,17 +146,11 @@ fn behind(words: &[&str], ours: &Command) -> Command {
         .arg(ours.get_program())
         .args(ours.get_args())
         .current_dir(ours.get_current_dir().unwrap());
-    for (name, value) in ours.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, ours);
     command.stdin(Stdio::null());
     command
 }
 
-/// The only run in a folder.
 fn only_run(runs: &Path) -> RunFolder {
     let entries = std::fs::read_dir(runs).unwrap();
     let mut folders: Vec<_> = entries
@@ -176,13 +172,9 @@ fn measured(run: &RunFolder) -> Vec<Exchange> {
 /// The time when each was due, from when the first was.
 fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     let first = exchanges[0].due;
-    let after = exchanges.iter().map(|exchange| exchange.due.since(first));
-    after.collect()
+    exchanges.iter().map(|exchange| exchange.due.since(first)).collect()
 }
 
-/// Returns the digest of each request.
 fn digests(exchanges: &[Exchange]) -> Vec<&str> {
-    let digests = exchanges.iter();
-    let digests = digests.map(|exchange| &*exchange.sample.request_digest);
-    digests.collect()
+    exchanges.iter().map(|exchange| &*exchange.sample.request_digest).collect()
 }

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::lacking;
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::port;
-use crate::support::process::{PROJECTS, run, runner};
+use crate::support::process::{PROJECTS, inherit, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
@@ -75,8 +75,7 @@ impl Reader {
         assert!(followed > 2, "the page has nothing to follow");
     }
 
-    /// Runs a block as a reader would, but on ports that are free, and not before the engine
-    /// listens.
+    /// Runs a block as a reader would, but on free ports, and not before the engine listens.
     #[track_caller]
     fn run(&self, block: &Block) {
         let mut script = block.text.clone();
@@ -98,12 +97,7 @@ impl Reader {
     fn sh(&self, folder: &Path, script: &str, variables: &[(&str, &Path)]) {
         let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{script}");
         let mut command = Command::new("sh");
-        for (name, value) in runner().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        inherit(&mut command, &runner());
         // The compiler of components depends on this machine.
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
@@ -179,8 +173,7 @@ fn a_dataset_and_a_scorer_that_judges_its_answers() {
     assert_eq!(result["requests"]["successful"], 20, "{result:#}");
     let correct = &result["scores"]["correct"];
     assert_eq!(correct["count"], 20, "{result:#}");
-    // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures
-    // are the same.
+    // Five of the first 20 sums of seed 7 are 9. All answers have a number, so both measures agree.
     assert_eq!(correct["mean"], 0.25, "{result:#}");
     assert_eq!(result["run-scores"]["correct-of-numbers"], 0.25, "{result:#}");
 }

@@ -1,8 +1,7 @@
-//! Plugins that misbehave: each causes a documented error attributed to the plugin, and the run
-//! goes on or ends as it should.
+//! Plugins that misbehave: each causes a documented error, and the run ends as it should.
 //!
 //! `loading` covers files that are no plugin, `bombs` files that are too large, `backend`,
-//! `dataset` and `scorer` single calls, `wasi` and `wasi3` the imports from WASI. `determinism`
+//! `dataset` and `scorer` single calls, `wasi` the imports from WASI. `determinism`
 //! covers the same output for the same input, `replies` the kept parts of replies, `pins` and
 //! `kept` whose code is run, `runs` whole runs of the built binary, `matrix` the misdeeds of each
 //! kind of plugin in whole runs. The guests themselves are in `tests/guests/`.
@@ -20,4 +19,3 @@ mod replies;
 mod runs;
 mod scorer;
 mod wasi;
-mod wasi3;

@@ -1,8 +1,6 @@
-//! Packages of the program under test, installed where nothing of it was before. Each installed
-//! program measures a mock engine.
+//! Packages of the program under test, installed from nothing. Each one measures a mock engine.
 //!
-//! The packaged program is this one without its debugging information, so it needs this machine's C
-//! library.
+//! The packaged program lacks its debugging information, and needs this machine's C library.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -51,8 +49,7 @@ fn made(kind: &str) -> Option<(TempDir, PathBuf)> {
         return None;
     }
     let folder = TempDir::new().unwrap();
-    let mut script = packing(&[kind], folder.path());
-    run_patiently(script.arg("--program").arg(&*PROGRAM)).with_code(0);
+    run_patiently(packing(&[kind], folder.path()).arg("--program").arg(&*PROGRAM)).with_code(0);
     let package = only_file(folder.path());
     Some((folder, package))
 }
@@ -99,8 +96,7 @@ fn executable(path: &Path, script: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Wheels of maturin whose `cargo rustc` answers with the program under test: from the script, and
-/// from pip as `pip install .` makes it.
+/// Wheels of maturin whose `cargo rustc` is the program under test: from the script, and from pip.
 #[test]
 fn a_wheel_is_installed_by_pip_and_measures() {
     let Some(python) = pypi::present(&MATURIN) else { return };
@@ -336,6 +332,5 @@ fn an_image_runs_as_its_own_user_on_a_root_that_is_read_only() {
     contained.args(["--env=RUNNER_ALLOW_INVALID=1", "--volume", &volume, &image]);
     let mock = Mock::start(&[]);
     measures(contained.args(measuring(&mock, "runs")));
-    let run = only_run(&work.join("runs")).unwrap();
-    assert_eq!(run.metadata().unwrap().uid(), 65_532);
+    assert_eq!(only_run(&work.join("runs")).unwrap().metadata().unwrap().uid(), 65_532);
 }

@@ -1,5 +1,4 @@
-//! `runner plugin test` as its users run it: on the cases of all our plugins, and on plugins with
-//! faults that only it finds.
+//! `runner plugin test` on the cases of all our plugins, and on plugins with faults.
 //!
 //! Transcripts are in `command_line/snapshots`, with times and digests removed.
 
@@ -11,7 +10,7 @@ mod ours;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::process::{Ended, run, runner};
+use crate::support::process::{Exit, run, runner};
 
 /// A component that was built, by its name below `target/components`.
 fn component(name: &str) -> PathBuf {
@@ -27,8 +26,7 @@ struct Project {
 }
 
 impl Project {
-    /// Of a guest, without a case.
-    fn of(guest: &str) -> Self {
+    fn new(guest: &str) -> Self {
         Project {
             folder: tempfile::tempdir().unwrap(),
             component: component(&format!("guests/{guest}.wasm")),
@@ -37,7 +35,7 @@ impl Project {
 
     /// A backend with this configuration and one case, `words`, whose reply is this.
     fn asking(config: &str, reply: &str, body: &[u8]) -> Self {
-        let project = Project::of("unsteady-backend");
+        let project = Project::new("unsteady-backend");
         project.write("cases/words/config.toml", config);
         project.write("cases/words/sample.json", SAMPLE);
         project.write(&format!("cases/words/{reply}"), body);
@@ -66,7 +64,7 @@ impl Project {
     }
 
     /// Runs [`Self::command`] with the component named.
-    fn test(&self, words: &[&str]) -> Ended {
+    fn test(&self, words: &[&str]) -> Exit {
         run(self.command(words).arg("--plugin").arg(&self.component))
     }
 

@@ -1,5 +1,4 @@
-//! The module for Python, `host/python`: its own tests against the built program and real mock
-//! engines, and its types by two checkers.
+//! The module for Python, `host/python`: its own tests against real mock engines, and its types.
 //!
 //! Its tests are in Python, as its users write it. Their packages are installed once for each set
 //! of requirements, below the folder of this binary's temporary files.
@@ -9,11 +8,10 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::support::lacking::{Lack, leave_out};
-use crate::support::process::{run_patiently, runner};
-use crate::support::pypi::{self, PYPI, prepared};
+use crate::support::process::{inherit, run_patiently, runner};
+use crate::support::pypi::{self, prepared};
 
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
-/// The folder of its tests' packages.
 const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
 /// The release of pyright that checks its types.
 const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
@@ -27,12 +25,7 @@ const PYRIGHT: Lack = Lack {
 /// A command in the module's folder, with an environment as clean as the program's in other tests.
 fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
-    for (name, value) in runner().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, &runner());
     command
         .current_dir(MODULE)
         .env_remove("RUNNER_ALLOW_INVALID")
@@ -47,25 +40,12 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     let folder = Path::new(TOOLS).join("environment");
     let requirements = Path::new(MODULE).join("tests/requirements.txt");
-    let requirements = std::fs::read_to_string(&requirements).unwrap();
-    pypi::python(&folder, &requirements)
+    pypi::python(&folder, &std::fs::read_to_string(&requirements).unwrap())
 });
-
-/// Python with the packages, or none, and then the test is left out.
-fn python() -> Option<&'static Path> {
-    match &*PYTHON {
-        Ok(python) => Some(python),
-        Err(why) => {
-            eprintln!("{why}");
-            leave_out(&PYPI);
-            None
-        }
-    }
-}
 
 #[test]
 fn its_tests_pass() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mut tests = command(python);
     tests.args(["-m", "pytest", "--quiet", "--color=no", "--durations=5"]);
     tests.args(["-m", "not further"]);
@@ -77,7 +57,7 @@ fn its_tests_pass() {
 
 #[test]
 fn mypy_finds_nothing() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mut mypy = command(python);
     mypy.args(["-m", "mypy", "--cache-dir"])
         .arg(Path::new(TOOLS).join("mypy"))
@@ -88,7 +68,7 @@ fn mypy_finds_nothing() {
 
 #[test]
 fn pyright_finds_nothing() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let folder = Path::new(TOOLS).join("pyright");
     let mut install = command("npm");
     install

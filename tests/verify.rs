@@ -17,8 +17,7 @@ use ::verify::expected::Expected;
 use ::verify::{Case, Log};
 use mock::{Engine, Script};
 
-/// The mutations of a client: the mistake, the case that shows it, the figure that is off there,
-/// and the computation that gives it.
+/// The mutations of a client: the mistake, the case that shows it, its wrong figure, and the cause.
 const MUTANTS: [(&str, &str, &str, &str); 11] = [
     ("role", "stream-role", "ttft.mean", "first-chunk"),
     ("answer-only", "stream-reasoning", "ttft.mean", "first-answer"),
@@ -33,8 +32,7 @@ const MUTANTS: [(&str, &str, &str, &str); 11] = [
     ("half-in-flight", "load-concurrency", "load.in-flight", "2 in flight"),
 ];
 
-/// A client that runs this program and states figures of its own, which it computes from the
-/// records. `$MUTANT` names the mistake in them.
+/// A client with this program's records and figures of its own. `$MUTANT` names its mistake.
 const CLIENT: &str = r#"
 set -e
 requests=$1 warm_up=$2 output_len=$3 url=$4 folder=$5 tokenizer=$6
@@ -222,8 +220,7 @@ fn faulty_clients_are_caught() {
         // The same client without a fault is exact in the same cases.
         let patient = ["--tries", "10", "--tolerance", "20ms"];
         scope.spawn(move || {
-            let off = off(&card(honest, &patient, cases, 0));
-            assert_eq!(off, Vec::<String>::new());
+            assert_eq!(off(&card(honest, &patient, cases, 0)), Vec::<String>::new());
         });
         for _ in 0..3 {
             scope.spawn(work);
@@ -245,8 +242,7 @@ fn older_versions_are_found_and_not_listed() {
     assert!(!none.stderr.contains("older/sglang"), "{}", none.stderr);
 }
 
-/// The values of each definition that a case states equal its script's, to the nanosecond, on a
-/// clock that moves only when nothing else can.
+/// The values of each stated definition equal the script's, to the nanosecond, on a virtual clock.
 #[tokio::test(start_paused = true)]
 async fn cases_hold_their_descriptions() {
     let mut compared = 0;
@@ -362,8 +358,7 @@ fn cases_are_served_to_others() {
         assert!(reply.contains("[DONE]"), "{reply}");
     }
     let expected = |query: &str| -> Value {
-        let page = ask("GET", &format!("/stream-role/expected{query}"), "");
-        serde_json::from_str(&page).unwrap()
+        serde_json::from_str(&ask("GET", &format!("/stream-role/expected{query}"), "")).unwrap()
     };
     let by_log = &expected("")["by-log"];
     assert_eq!(by_log["requests.successful"]["complete"], 2.0);

@@ -46,7 +46,7 @@ warmup = 0
 "#;
 
 fn base() -> Trial {
-    Trial::of(BASE)
+    Trial::new(BASE)
 }
 
 /// A trial of [`BASE`] with another backend.

@@ -1,5 +1,4 @@
-//! Benches that measure how often something is right: their arguments, their tables in Markdown and
-//! the page of the guide that holds these.
+//! Benches that count right answers: their arguments, their tables and the guide's page of them.
 
 use std::process::ExitCode;
 
@@ -21,7 +20,6 @@ pub struct Section {
     pub title: String,
     /// The subject of the table.
     pub about: String,
-    /// The heads of the columns.
     pub heads: Vec<String>,
     pub rows: Vec<Vec<String>>,
     /// The reason why cells miss their target; empty if the table has no target.
@@ -44,7 +42,6 @@ pub fn cell(text: String, misses: bool) -> String {
     if misses { format!("{}{text}{}", MARK[0], MARK[1]) } else { text }
 }
 
-/// A share of runs, in percent.
 pub fn percent(part: usize, of: usize) -> String {
     match of {
         0 => "–".to_owned(),

@@ -1,5 +1,4 @@
-//! `runner plugin record`: cases of live replies, of our mock engine and of a server that is not
-//! ours.
+//! `runner plugin record`: cases of live replies, of our mock engine and of a foreign server.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::process::{Exit, Mock, run, runner};
 
 const KEY: &str = "sk-of-the-author-0123456789";
 const BACKEND: &str = "backends/openai.wasm";
@@ -31,8 +30,7 @@ impl Foreign {
             return None;
         };
         let mut port = String::new();
-        let stdout = process.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut port).unwrap();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let url = format!("http://127.0.0.1:{}", port.trim());
         Some(Foreign { process, url, seen })
     }
@@ -51,7 +49,7 @@ impl Drop for Foreign {
     }
 }
 
-fn record(folder: &Path, url: &str, words: &[&str]) -> Ended {
+fn record(folder: &Path, url: &str, words: &[&str]) -> Exit {
     let mut command = runner();
     command.current_dir(folder).env("MY_KEY", KEY);
     command.args(["plugin", "record", url, "--plugin", BACKEND]);
@@ -61,10 +59,8 @@ fn record(folder: &Path, url: &str, words: &[&str]) -> Ended {
 
 /// Runs `runner plugin test`, which must pass the cases.
 fn tested(folder: &Path) {
-    let mut command = runner();
-    command.current_dir(folder);
     let test = ["plugin", "test", ".", "--plugin", BACKEND];
-    run(command.args(test)).with_code(0);
+    run(runner().current_dir(folder).args(test)).with_code(0);
 }
 
 fn read(folder: &Path, file: &str) -> String {
@@ -72,7 +68,6 @@ fn read(folder: &Path, file: &str) -> String {
         .unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The names of a case's files.
 fn files(folder: &Path, case: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join("cases").join(case)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -85,9 +80,7 @@ fn files(folder: &Path, case: &str) -> Vec<String> {
 fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let Some(server) = Foreign::start(folder) else {
-        return;
-    };
+    let Some(server) = Foreign::start(folder) else { return };
     let ended = record(folder, &server.url, &["--prompt", "Count.", "--output-tokens", "2"]);
     let ended = ended.with_code(0);
     assert!(ended.stdout.contains("reply.sse"), "{ended:#?}");
@@ -95,8 +88,7 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
         files(folder, "recorded"),
         ["events.json", "head.json", "reply.sse", "request.http", "sample.json", "settings.json"]
     );
-    // The server got the request that the case expects, but for the model's path; and it got the
-    // key.
+    // The server got the request of the case, except for the model's path, and the key.
     let seen = server.last();
     assert_eq!(seen["key"], format!("Bearer {KEY}"));
     let request = read(folder, "recorded/request.http");

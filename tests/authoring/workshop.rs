@@ -1,5 +1,4 @@
-//! A server that needs everything that the host does for a backend: a log-in, a prepared workspace,
-//! the cookies of the exchange, and an end for each job.
+//! A server with all duties of the host: a log-in, a workspace, cookies, and an end for each job.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -24,8 +24,7 @@ const NAMELESS: &str = "[...document.querySelectorAll('button, a, input, summary
     })
     .map((element) => element.outerHTML.slice(0, 120))";
 
-/// Checks that a page is complete: no complaints, all charts drawn, everything named, headings in
-/// order.
+/// Checks that a page is complete: no complaints, all charts drawn and named, headings in order.
 async fn whole(browser: &Browser, path: &Path, charts: f64) {
     browser.open(path).await;
     browser.until("document.readyState === 'complete'").await;
@@ -50,9 +49,7 @@ async fn whole(browser: &Browser, path: &Path, charts: f64) {
 
 #[tokio::test]
 async fn a_page_of_ten_thousand_requests_is_whole_and_small() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let made_up = MadeUp { requests: 10_000, ..MadeUp::default() };
     let path = page(&[made_up.write(folder.path())], folder.path());
@@ -63,9 +60,7 @@ async fn a_page_of_ten_thousand_requests_is_whole_and_small() {
 
 #[tokio::test]
 async fn a_page_of_a_real_run_is_whole() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let mut command = runner();
@@ -82,14 +77,11 @@ async fn a_page_of_a_real_run_is_whole() {
 
 #[tokio::test]
 async fn a_page_of_two_runs_is_whole() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
     let two = MadeUp { version: "0.11.0", slower: 1.2, ..MadeUp::default() };
-    let path = page(&[one, two.write(folder.path())], folder.path());
-    whole(&browser, &path, 17.0).await;
+    whole(&browser, &page(&[one, two.write(folder.path())], folder.path()), 17.0).await;
     let labels = "[...document.querySelectorAll('#ttft-ecdf .legend button')].map((b) => b.textContent).join('|')";
     assert_eq!(browser.text(labels).await, "vllm 0.10.1|vllm 0.11.0");
     // A box takes a run out of every chart that shows both.
@@ -106,16 +98,13 @@ async fn a_page_of_two_runs_is_whole() {
 /// A server's message is shown as text, and has no effect.
 #[tokio::test]
 async fn text_of_a_server_is_inert() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let hostile = MadeUp {
         message: "</script><img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>",
         ..MadeUp::default()
     };
-    let path = page(&[hostile.write(folder.path())], folder.path());
-    whole(&browser, &path, 14.0).await;
+    whole(&browser, &page(&[hostile.write(folder.path())], folder.path()), 14.0).await;
     assert!(!browser.text("document.title").await.contains("taken"));
     assert_eq!(browser.number("document.images.length").await, 0.0);
     let script = "document.querySelector('#failures').parentElement.textContent";

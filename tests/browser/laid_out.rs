@@ -4,8 +4,7 @@ use super::page;
 use crate::support::browser::browser;
 use crate::support::made_up::MadeUp;
 
-/// Finds the elements that extend beyond the right edge of the page, unless an ancestor scrolls on
-/// its own.
+/// Finds the elements beyond the right edge of the page, unless an ancestor scrolls on its own.
 const OUTSIDE: &str = "[...document.querySelectorAll('body *')]
     .filter((e) => !e.closest('.scroll, .unseen, .skip, pre, svg, .bar ul') && e.getClientRects().length)
     .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
@@ -13,9 +12,7 @@ const OUTSIDE: &str = "[...document.querySelectorAll('body *')]
 
 #[tokio::test]
 async fn a_page_fits_a_telephone() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
     let two = MadeUp { version: "0.11.0", slower: 1.1, ..MadeUp::default() };
@@ -53,9 +50,7 @@ async fn a_page_fits_a_telephone() {
 /// Verdict, headline figures and a picture are on the first screen; notes are folded below it.
 #[tokio::test]
 async fn the_answer_is_on_the_first_screen() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = page(&[MadeUp::default().write(folder.path())], folder.path());
     for (width, height) in [(1280, 800), (390, 844)] {
@@ -79,9 +74,7 @@ async fn the_answer_is_on_the_first_screen() {
 
 #[tokio::test]
 async fn paper_is_light_and_has_no_controls() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;
     browser.medium("print", "dark");
@@ -95,9 +88,7 @@ async fn paper_is_light_and_has_no_controls() {
 
 #[tokio::test]
 async fn a_page_is_dark_for_users_who_prefer_it() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     browser.medium("screen", "dark");
     browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;

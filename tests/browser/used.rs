@@ -9,8 +9,7 @@ const LIVE: &str = "document.getElementById('live').textContent";
 async fn opened() -> Option<(Browser, tempfile::TempDir)> {
     let browser = browser().await?;
     let folder = tempfile::tempdir().unwrap();
-    let path = page(&[MadeUp::default().write(folder.path())], folder.path());
-    browser.open(&path).await;
+    browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;
     Some((browser, folder))
 }
 
@@ -20,9 +19,7 @@ fn tip(chart: &str) -> String {
 
 #[tokio::test]
 async fn pointing_at_a_chart_shows_values() {
-    let Some((browser, _folder)) = opened().await else {
-        return;
-    };
+    let Some((browser, _folder)) = opened().await else { return };
     for chart in ["ttft-ecdf", "ttft-histogram", "course", "waterfall", "ttft-prompt"] {
         let tip = tip(chart);
         assert!(browser.holds(&format!("{tip}.hidden")).await, "{chart}");
@@ -50,9 +47,7 @@ async fn pointing_at_a_chart_shows_values() {
 
 #[tokio::test]
 async fn arrow_keys_step_through_a_chart_and_it_speaks() {
-    let Some((browser, _folder)) = opened().await else {
-        return;
-    };
+    let Some((browser, _folder)) = opened().await else { return };
     browser.value("document.querySelector('#ttft-ecdf .plot').focus()").await;
     browser.key("ArrowRight");
     browser.until(&format!("{LIVE}.startsWith('Percentile P5')")).await;
@@ -86,9 +81,7 @@ async fn arrow_keys_step_through_a_chart_and_it_speaks() {
 
 #[tokio::test]
 async fn series_scales_and_colours_can_be_changed() {
-    let Some((browser, _folder)) = opened().await else {
-        return;
-    };
+    let Some((browser, _folder)) = opened().await else { return };
     let marks = "[...document.querySelectorAll('#waterfall .plot > svg .k0')].filter((g) => g.getClientRects().length).length";
     assert!(browser.number(marks).await > 0.0);
     let button = "#waterfall .legend .k0 button";
@@ -122,9 +115,7 @@ async fn series_scales_and_colours_can_be_changed() {
 
 #[tokio::test]
 async fn definitions_are_shown_by_pointer_focus_and_press() {
-    let Some((browser, _folder)) = opened().await else {
-        return;
-    };
+    let Some((browser, _folder)) = opened().await else { return };
     let term = "#all ~ div button.term[aria-describedby='def-ttft']";
     let open = "document.getElementById('def-ttft').matches(':popover-open')";
     assert!(!browser.holds(open).await);

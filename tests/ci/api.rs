@@ -46,13 +46,11 @@ impl Api {
         Api { url, state }
     }
 
-    /// A file that it has.
     pub fn file(&self, path: &str, content: Vec<u8>) {
         let mut state = self.state.lock().unwrap();
         state.files.insert(path.to_owned(), content);
     }
 
-    /// A comment by someone.
     pub fn comment(&self, author: Value, body: &str) {
         let mut state = self.state.lock().unwrap();
         let id = state.next;
@@ -61,14 +59,11 @@ impl Api {
         state.comments.push(comment);
     }
 
-    /// The comments, in their order.
     pub fn comments(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
-        let bodies = state.comments.iter();
-        bodies.map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
+        state.comments.iter().map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Requests that it received.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.state.lock().unwrap().requests.clone()
     }

@@ -1,5 +1,4 @@
-//! The expressions of GitHub Actions, as far as our files use them: names, texts, `==`, `!=`, `&&`
-//! and `||`. Anything else is a fault of the file.
+//! The expressions of GitHub Actions that our files use: names, texts, `==`, `!=`, `&&`, `||`.
 
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
@@ -35,7 +34,6 @@ pub fn filled(text: &str, look: &dyn Fn(&str) -> String) -> String {
     filled
 }
 
-/// True if a condition holds.
 pub fn holds(condition: &str, look: &dyn Fn(&str) -> String) -> bool {
     let inner = condition.trim().trim_start_matches("${{");
     value(inner.trim_end_matches("}}"), look).holds()

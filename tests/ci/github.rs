@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use super::expression::{filled, holds};
-use super::{Checkout, TOKEN, is_equipped, junit, ours, shell, text, yaml};
+use super::{Checkout, TOKEN, copy, failing, is_equipped, ours, shell, text, yaml};
 use crate::support::process::run;
 
-/// Results of a workflow's job.
 struct Job {
     passed: bool,
     log: String,
     summary: String,
-    /// The folder of the kept artifacts.
     artifacts: PathBuf,
     outputs: BTreeMap<String, String>,
 }
@@ -28,7 +26,6 @@ struct Repository {
     jobs: u32,
 }
 
-/// Trigger of a workflow.
 enum Event {
     /// A push to the default branch.
     Push,
@@ -197,7 +194,6 @@ impl Running<'_> {
         }
     }
 
-    /// Runs a step's script.
     fn script(&mut self, step: &Value, variables: &BTreeMap<String, String>) -> bool {
         let script = text(&step["run"]);
         // A value written into a script can be a script itself.
@@ -236,11 +232,6 @@ impl Running<'_> {
     fn foreign(&mut self, uses: &str, with: &BTreeMap<String, String>) {
         let (name, commit) = uses.split_once('@').unwrap();
         assert_eq!(commit.len(), 40, "{uses} is not pinned to a commit");
-        let copy = |from: &Path, to: &Path| {
-            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let copied = std::process::Command::new("cp").arg("-R").args([from, to]).status();
-            assert!(copied.unwrap().success());
-        };
         let entry = |key: &str| self.caches.join(key.replace('/', "~"));
         match name {
             "actions/cache/restore" => {
@@ -334,9 +325,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     assert_eq!((comments.len(), comments[0].as_str()), (2, mark));
     assert!(comments[1].contains("❌ Chat: fails"), "{}", comments[1]);
     assert_eq!(comments[1], format!("{mark}\n{}", slower.result("summary.md")));
-    let failing = junit(&slower.result("junit.xml")).into_iter().filter(|(_, passes)| !passes);
-    let failing: Vec<String> = failing.map(|(name, _)| name).collect();
-    assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
+    assert_eq!(failing(&slower.result("junit.xml")), ["ttft.p10 +3%", "tpot.median +3%"]);
     assert_safe(&repository, &slower, &job);
 }
 
@@ -406,8 +395,7 @@ fn wrong_inputs_are_named() {
     }
 }
 
-/// The promise of the guide, with its counts: `cargo test -p runner --test main -- --ignored
-/// --nocapture twenty`. It takes some minutes.
+/// The guide's counts: `cargo test -p runner --test main -- --ignored --nocapture twenty`.
 #[test]
 #[ignore = "takes some minutes"]
 fn twenty_slower_commits_fail_and_twenty_equal_ones_pass() {
@@ -419,8 +407,7 @@ fn twenty_slower_commits_fail_and_twenty_equal_ones_pass() {
     for round in 1..=20 {
         let engines = [("60ms", "20ms"), ("63ms", "20ms"), ("60ms", "21ms")];
         for (count, (ttft, itl)) in passed.iter_mut().zip(engines) {
-            let checkout = Checkout::new(ttft, itl);
-            let job = repository.job(&checkout, &Event::Pull("them/theirs"), &[]);
+            let job = repository.job(&Checkout::new(ttft, itl), &Event::Pull("them/theirs"), &[]);
             *count += u32::from(job.passed);
             let rows = job.summary.lines().filter(|line| line.contains(" +3%"));
             let rows: Vec<&str> = rows.collect();

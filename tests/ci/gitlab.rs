@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::{Checkout, TOKEN, is_equipped, junit, ours, shell, text, yaml};
+use super::{Checkout, TOKEN, copy, failing, is_equipped, ours, shell, text, yaml};
 use crate::support::process::run;
 
 /// A project on GitLab, with its caches.
@@ -72,11 +72,6 @@ impl Project {
         assert_eq!(cache["policy"], "$BENCHMARK_CACHE_POLICY");
         let path = checkout.path().join(text(&cache["paths"][0]));
         let stored = self.home.path().join("cache");
-        let copy = |from: &PathBuf, to: &PathBuf| {
-            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let copied = std::process::Command::new("cp").arg("-R").args([from, to]).status();
-            assert!(copied.unwrap().success());
-        };
         if stored.exists() {
             copy(&stored, &path);
         }
@@ -125,10 +120,7 @@ fn a_slower_commit_fails_its_merge_request() {
     for _ in 0..2 {
         let job = project.job(&slower, true);
         assert_eq!(job.code, Some(6), "{}", job.log);
-        let failing = junit(&slower.result("junit.xml"));
-        let failing = failing.into_iter().filter(|(_, passes)| !passes);
-        let failing: Vec<String> = failing.map(|(name, _)| name).collect();
-        assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
+        assert_eq!(failing(&slower.result("junit.xml")), ["ttft.p10 +3%", "tpot.median +3%"]);
         // The second pipeline changes the note of the first.
         let notes = project.api.comments();
         assert_eq!((notes.len(), notes[0].as_str()), (2, mark));

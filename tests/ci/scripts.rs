@@ -8,10 +8,9 @@ use std::process::Command;
 use super::api::Api;
 use super::{ours, shell};
 use crate::support::lacking;
-use crate::support::process::{Ended, run};
+use crate::support::process::{Exit, run};
 
-/// The scripts that the template writes into files, each between the lines of a here-document.
-/// `BLESS=1` writes them anew.
+/// The template's scripts, each between the lines of a here-document. `BLESS=1` writes them anew.
 #[test]
 fn the_template_holds_the_shared_scripts() {
     let path = ours("gitlab/benchmark.yml");
@@ -156,7 +155,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         "[ \"$*\" = \"attestation verify $3 --repo OWNER/runner --signer-workflow \
          OWNER/runner/.github/workflows/release.yml --source-ref refs/tags/v1.2.3\" ]",
     );
-    let install = |version: &str, sha256: &str, attested: &str| -> Ended {
+    let install = |version: &str, sha256: &str, attested: &str| -> Exit {
         let mut sh = Command::new("sh");
         sh.arg(ours("../install.sh")).env("PREFIX", &prefix).env_remove("INSTALL_PROGRAM");
         sh.env("INSTALL_REPOSITORY", format!("{}/OWNER/runner", api.url));
@@ -187,8 +186,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let zsh = std::fs::read_to_string(prefix.join("share/zsh/site-functions/_runner"));
         assert_eq!(zsh.unwrap(), "released completions zsh\n");
-        let output = Command::new(prefix.join("bin/runner")).output().unwrap();
-        assert_eq!(output.stdout, b"released\n");
+        assert_eq!(Command::new(prefix.join("bin/runner")).output().unwrap().stdout, b"released\n");
         std::fs::remove_dir_all(&prefix).unwrap();
     }
 }

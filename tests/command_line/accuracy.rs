@@ -35,7 +35,7 @@ temperature = 0
 requests = 20
 "#;
 
-fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Ended {
+fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Exit {
     std::fs::write(folder.join("questions.jsonl"), QUESTIONS).unwrap();
     let mut command = runner();
     command.args(["run", "asked.toml", "--preset", "mlperf-accuracy"]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::transcript;
-use crate::support::process::{Ended, run, runner};
+use crate::support::process::{Exit, run, runner};
 
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)

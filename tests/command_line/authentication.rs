@@ -73,7 +73,7 @@ pub(super) fn planned(folder: &Path) -> Value {
 
 /// Neither the output nor a file of the run contains one of these secrets.
 #[track_caller]
-pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
+pub(super) fn assert_kept(folder: &Path, ended: &Exit, secrets: &[&str]) {
     let mut texts = vec![
         (PathBuf::from("stdout"), ended.stdout.clone().into_bytes()),
         (PathBuf::from("stderr"), ended.stderr.clone().into_bytes()),

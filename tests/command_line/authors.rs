@@ -4,19 +4,19 @@
 use std::path::Path;
 
 use super::transcript;
-use crate::support::process::{Ended, run, runner, words};
+use crate::support::process::{Exit, run, runner, words};
 
 /// Rows of `check` and the like whose value is the machine's.
 const CHANGING: [&str; 5] =
     ["size ", "sha256 ", "compile time ", "instance time ", "memory at rest "];
 
-fn plugin(folder: &Path, line: &str) -> Ended {
+fn plugin(folder: &Path, line: &str) -> Exit {
     run(runner().current_dir(folder).arg("plugin").args(words(line)))
 }
 
 /// Stdout and stderr without the varying parts. Shipped plugins have the runner's version, which
 /// each release changes.
-fn shown(ended: &Ended) -> String {
+fn shown(ended: &Exit) -> String {
     let lines = ended.stdout.lines().map(|line| {
         let changing = (CHANGING.iter()).find(|row| line.trim_start().starts_with(*row));
         let hex = |word: &str| word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 
 /// Measures three times, into a folder.
 fn measured(folder: &Path, mock: &Mock, flags: &[&str]) {
@@ -11,7 +11,7 @@ fn measured(folder: &Path, mock: &Mock, flags: &[&str]) {
     run(runner().args(words(line)).args(["--base-url", &mock.url]).args(flags).current_dir(folder));
 }
 
-fn ci(folder: &Path, flags: &[&str]) -> Ended {
+fn ci(folder: &Path, flags: &[&str]) -> Exit {
     run(runner().arg("ci").args(flags).current_dir(folder))
 }
 

@@ -12,7 +12,7 @@ const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --r
 
 /// Measures three times. It must not matter how busy this machine is: verdicts are ignored, and the
 /// compared values are far apart.
-fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
+fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Exit {
     let mut command = runner();
     command.args(words(RUN)).args(words(flags));
     command.args(["--repeat", "3", "--same-requests", "--seed", "3", "--base-url", &mock.url]);

@@ -50,7 +50,7 @@ fn at(cache: &Path) -> Command {
 
 /// Returns the output that a user sees, with the parts that differ from test to test by their
 /// names.
-fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
+fn seen(words: &[&str], ended: &Exit, hub: &Hub, cache: &Path) -> String {
     let text = format!(
         "$ runner {}\n{}{}exit code {}\n",
         words.join(" "),

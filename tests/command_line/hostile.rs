@@ -20,7 +20,7 @@ fn assert_clean(what: &str, text: &str) {
 }
 
 #[track_caller]
-fn assert_all_clean(what: &str, ended: &Ended) {
+fn assert_all_clean(what: &str, ended: &Exit) {
     assert_clean(what, &ended.stdout);
     assert_clean(what, &ended.stderr);
 }

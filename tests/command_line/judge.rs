@@ -32,7 +32,7 @@ fn answered<const N: usize>(
     names.map(|name| ran(at, &engine, name, &line))
 }
 
-fn exported(at: &Path, flags: &str, runs: &[&str]) -> Ended {
+fn exported(at: &Path, flags: &str, runs: &[&str]) -> Exit {
     let mut command = runner();
     command.arg("plan").args(words(FLAGS)).args(words(flags));
     command.args(["--dataset-path", "questions.jsonl", "--export", "answers.jsonl"]);
@@ -45,7 +45,7 @@ fn rows(at: &Path) -> Vec<Value> {
 }
 
 /// Has a judge that always answers this judge the exported answers, and gives its scores.
-fn judged(at: &Path, scenario: &str, exported: &Ended, says: &str) -> Value {
+fn judged(at: &Path, scenario: &str, exported: &Exit, says: &str) -> Value {
     let (_, flags) = exported.stderr.split_once("scenarios/judge: ").unwrap();
     let flags = flags.lines().next().unwrap();
     let judge = Mock::start(&["--answer", says]);

@@ -6,7 +6,7 @@ use crate::support::process::{Ended, Mock, run};
 use crate::support::results::random;
 
 /// A run against a mock with these flags and these thresholds.
-fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Ended {
+fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Exit {
     let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
     let flags = format!("--num-prompts 6 --random-output-len 4 {flags}");
     let thresholds = thresholds.iter().flat_map(|threshold| ["--threshold", threshold]);

@@ -21,7 +21,7 @@ fn planned(flags: &str) -> Value {
 
 /// Runs against an engine, and gives the printed text and its folder's records in the order of
 /// their numbers.
-fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
+fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Exit, Vec<Value>) {
     let mut command = runner();
     command.arg("run").args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder);
     let ended = run(&mut command).with_code(0);

@@ -10,7 +10,7 @@ use crate::support::results::{random, run_folder};
 
 const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];
 
-fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
+fn measured(folder: &Path, mock: &Mock, line: &str) -> Exit {
     let mut command = runner();
     command.current_dir(folder).args(words(line));
     let short = "--num-prompts 3 --random-input-len 8 --random-output-len 4 --base-url";

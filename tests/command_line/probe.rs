@@ -66,7 +66,7 @@ fn a_run_records_the_engine_and_its_context() {
     }
 }
 
-fn probe(url: &str, flags: &str) -> Ended {
+fn probe(url: &str, flags: &str) -> Exit {
     run(runner().args(["probe", url]).args(words(flags)))
 }
 

@@ -24,7 +24,7 @@ fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
     let mut child = child.unwrap();
     child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    Ended {
+    Exit {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

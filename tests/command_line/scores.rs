@@ -29,7 +29,7 @@ fn questions(folder: &Path) {
 }
 
 /// A run of the questions against an engine with this answer, and the flags of its scorers.
-fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
+fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Exit {
     questions(folder);
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
     let mut command = runner();

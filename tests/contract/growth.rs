@@ -23,17 +23,14 @@ fn frozen() -> Vec<PathBuf> {
 
 /// The first of the three numbers of a folder's version.
 fn major(folder: &Path) -> String {
-    let name = folder.file_name().unwrap().to_string_lossy();
-    name.split('.').next().unwrap().to_owned()
+    folder.file_name().unwrap().to_string_lossy().split('.').next().unwrap().to_owned()
 }
 
-/// The version in a folder's files.
 fn version(folder: &Path) -> String {
     let text = fs::read_to_string(folder.join("worlds.wit")).unwrap();
-    let package = text.lines().find_map(|line| {
-        let version = line.strip_prefix("package runner:plugin@")?;
-        version.strip_suffix(';')
-    });
+    let package = text
+        .lines()
+        .find_map(|line| line.strip_prefix("package runner:plugin@")?.strip_suffix(';'));
     package.expect("a package with a version").to_owned()
 }
 
@@ -55,11 +52,8 @@ fn named(resolve: &Resolve, id: TypeId) -> String {
     let ty = &resolve.types[id];
     match &ty.name {
         Some(name) => {
-            let wit_parser::TypeOwner::Interface(owner) = ty.owner else {
-                return name.clone();
-            };
-            let interface = resolve.interfaces[owner].name.as_deref();
-            format!("{}/{name}", interface.unwrap_or_default())
+            let wit_parser::TypeOwner::Interface(owner) = ty.owner else { return name.clone() };
+            format!("{}/{name}", resolve.interfaces[owner].name.as_deref().unwrap_or_default())
         }
         None => kind(resolve, &ty.kind),
     }
@@ -81,8 +75,7 @@ fn kind(resolve: &Resolve, kind: &TypeDefKind) -> String {
             format!("variant {{{}}}", list(cases.collect()))
         }
         TypeDefKind::Enum(all) => {
-            let names = all.cases.iter().map(|case| case.name.clone());
-            format!("enum {{{}}}", list(names.collect()))
+            format!("enum {{{}}}", list(all.cases.iter().map(|case| case.name.clone()).collect()))
         }
         TypeDefKind::Tuple(tuple) => {
             format!("tuple<{}>", list(tuple.types.iter().map(of).collect()))

@@ -11,8 +11,7 @@ use crate::support::trial::Trial;
 const VERSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/versions");
 
 fn versions() -> Vec<PathBuf> {
-    let folders = fs::read_dir(VERSIONS).expect("tests/versions");
-    folders.map(|folder| folder.unwrap().path()).collect()
+    fs::read_dir(VERSIONS).expect("tests/versions").map(|folder| folder.unwrap().path()).collect()
 }
 
 /// A whole run of three components that no compiler of today has touched.
@@ -31,7 +30,7 @@ async fn a_component_of_each_version_runs() {
             plugin(Kind::Dataset),
             plugin(Kind::Scorer),
         );
-        let ran = Trial::of(&scenario).plugin(&plugin(Kind::Backend)).against("").run().await;
+        let ran = Trial::new(&scenario).plugin(&plugin(Kind::Backend)).against("").run().await;
         assert_eq!(ran.failures(), [], "{}\n{}", folder.display(), ran.text);
         assert_eq!(ran.measured().count(), 5);
         assert!(!ran.summary.scores.is_empty(), "{}", folder.display());

@@ -10,7 +10,6 @@ type Page = dyn Fn(u64) -> Option<String> + Send;
 
 /// The server. It ends when this is dropped.
 pub struct Exporter {
-    /// The URL of its page.
     pub url: String,
     requests: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
@@ -34,7 +33,6 @@ impl Exporter {
         Exporter { url, requests, ended }
     }
 
-    /// The number of requested pages.
     pub fn pages(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
     }
@@ -48,7 +46,6 @@ impl Drop for Exporter {
     }
 }
 
-/// A request on each connection.
 fn serve(mut stream: TcpStream, count: &AtomicU64, page: &Page) {
     let mut head = Vec::new();
     let mut byte = [0];

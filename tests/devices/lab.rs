@@ -7,8 +7,7 @@ use super::stand_in;
 use crate::support::port;
 use crate::support::process::{run_patiently, runner};
 
-/// Eight users over an engine with one slot or eight: with one, the second device is at 351.5 W for
-/// eight times as long.
+/// Eight users over one slot or eight: with one, the second device draws 351.5 W for longer.
 #[test]
 fn a_lab_minimizes_energy_per_token() {
     let port = port::free();

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use tempfile::TempDir;
 
 use super::{RUNS, exchanges, line};
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner};
 
 /// Ten seconds, if nothing ends them.
 const LONG: &str = "--num-prompts 1000";
@@ -19,7 +19,7 @@ fn tripped(place: &str, folder: &TempDir, mock: &Mock, flags: &str) -> Process {
     Process::start(command.env("PANIC_AT", place))
 }
 
-fn is_reported(ended: &Ended, thread: &str, place: &str) {
+fn is_reported(ended: &Exit, thread: &str, place: &str) {
     assert_eq!(ended.code, Some(1), "{place}: {ended:#?}");
     for part in [
         "error: a bug in the runner ended the run: its thread `",
@@ -32,7 +32,7 @@ fn is_reported(ended: &Ended, thread: &str, place: &str) {
 }
 
 /// Checks that the records can be reported, and say why the run ended.
-fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
+fn is_kept(folder: &TempDir, ended: &Exit, place: &str) {
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();
     let at = format!("the measurements so far are in {RUNS}/{name}");

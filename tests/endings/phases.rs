@@ -31,7 +31,7 @@ fn until_requests(process: &mut Process, server: &Arc<Raw>, route: &str, times: 
     });
 }
 
-fn interrupted(process: Process) -> Ended {
+fn interrupted(process: Process) -> Exit {
     process.signal("INT");
     process.end().with_code(130)
 }

@@ -12,7 +12,7 @@ use result::summary::Summary;
 use runs::folder::{RunFolder, Status};
 
 use crate::endings::RUNS;
-use crate::support::process::{Ended, only_run, run, runner};
+use crate::support::process::{Exit, only_run, run, runner};
 
 /// A file for a test's input to the run; nothing else may lie next to the runs.
 pub const GIVEN: &str = "given.toml";
@@ -103,7 +103,7 @@ pub fn check(
 
 /// A refusal before anything was measured: this exit code, these words, and nothing on disk.
 #[track_caller]
-pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &str) {
+pub fn refused(about: &str, place: &Path, ended: &Exit, code: i32, expected: &str) {
     assert_eq!(ended.code, Some(code), "{about}: {ended:#?}");
     no_panic(about, ended);
     assert!(ended.stderr.contains(expected), "{about}: {ended:#?}");
@@ -115,7 +115,7 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &s
 }
 
 #[track_caller]
-pub fn no_panic(about: &str, ended: &Ended) {
+pub fn no_panic(about: &str, ended: &Exit) {
     for word in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
         assert!(!ended.stderr.contains(word), "{about}: {ended:#?}");
     }

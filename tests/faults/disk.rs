@@ -28,7 +28,7 @@ fn on_disk(options: &str, keep: &Path) -> Command {
 
 /// Checks the remains of a run that found no room: readable as far as they go, and no more than the
 /// engine answered.
-fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
+fn full(about: &str, ended: &Exit, place: &Path, keep: &Path, log: &[Truth]) {
     assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
     no_panic(about, ended);
     assert!(ended.stderr.contains("No space left on device"), "{about}: {ended:#?}");

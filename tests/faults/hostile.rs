@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::check::{at_once, no_panic};
-use crate::support::process::{Ended, run, runner_behind, words};
+use crate::support::process::{Exit, run, runner_behind, words};
 
 /// Kilobytes that a process may write to.
 const MEMORY: u64 = 2_500_000;
@@ -79,7 +79,7 @@ fn is_read_or_refused(line: &str, given: &Path) {
         "R" => PathBuf::from(RUN),
         word => PathBuf::from(word),
     }));
-    let ended: Ended = run(&mut command);
+    let ended: Exit = run(&mut command);
     let about = format!("{line} of {}", given.display());
     no_panic(&about, &ended);
     let code = ended.code;

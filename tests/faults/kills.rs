@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::check::{Ending, at_once, check, no_panic, tokens};
 use crate::endings::{RUNS, line};
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner};
 
 /// The number of kills, and the latest instant: after the start, or, for every second run, after
 /// the first record could come.
@@ -30,7 +30,7 @@ fn missing_span(log: &[Truth], recorded: usize) -> Duration {
 }
 
 /// A run that was killed before its first request, perhaps before it had a folder.
-fn unbegun(about: &str, folder: Option<&Path>, ended: &Ended, log: &[Truth]) {
+fn unbegun(about: &str, folder: Option<&Path>, ended: &Exit, log: &[Truth]) {
     assert_eq!(ended.code, None, "{about}");
     no_panic(about, ended);
     assert!(log.is_empty(), "{about}: requests without a record file");

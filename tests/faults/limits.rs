@@ -11,13 +11,13 @@ use tempfile::TempDir;
 use super::check::{Ending, at_once, check, no_panic, nothing_stays_behind};
 use crate::endings::{RUNS, line};
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind};
+use crate::support::process::{Exit, Mock, only_run, run, runner, runner_behind};
 
 const LOAD: &str = "--num-prompts 5 --random-output-len 4";
 
 /// Whatever the limit, the run either ends as any other, or names the missing resource. Returns
 /// true if it ended well.
-fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
+fn ends_in_words(about: &str, place: &Path, ended: &Exit) -> bool {
     // The standard library's own words. Its note names the variable for backtraces, and a new
     // thread without memory for its second stack is the only panic.
     let times = |words: &str| ended.stderr.matches(words).count();

@@ -1,5 +1,4 @@
-//! Clocks of real processes: a clock that is set while the run goes on, and a clock that is only
-//! known roughly, because the way to it is longer than the way back.
+//! Clocks of real processes: one set in a run, and one roughly known for its unequal ways.
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
@@ -14,15 +13,13 @@ use crate::support::library::compile;
 use crate::support::process::{Mock, Process};
 use crate::support::proxy::{Network, Proxy};
 
-/// The text before the C library's clock, compiled once by the compiler that compiles this
-/// program.
+/// The text before the C library's clock, compiled once by this program's compiler.
 fn set_clock() -> &'static PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| compile(include_str!("set_clock.rs"), "libset_clock.so"))
 }
 
-/// A clock that is set ahead by 5 ms while requests are sent is found: whose, by how much, and from
-/// when.
+/// A clock that is set ahead by 5 ms in a run is found: whose, by how much, and from when.
 #[test]
 fn a_clock_that_is_set_during_a_run_is_found() {
     let fleet = Fleet::new(2);

@@ -25,7 +25,6 @@ struct Machines {
     made: Vec<String>,
 }
 
-/// Runs `ip` with these arguments.
 fn ip(words: &str) -> Result<(), String> {
     let done = Command::new("ip").args(words.split_whitespace()).output();
     let done = done.map_err(|cause| cause.to_string())?;
@@ -135,15 +134,12 @@ impl Drop for Machines {
 /// Four machines send the requests of a single machine, at the same times.
 #[test]
 fn four_machines_are_one_run() {
-    let Some(machines) = Machines::make(4) else {
-        return;
-    };
+    let Some(machines) = Machines::make(4) else { return };
     let fleet = machines.fleet(4);
     for process in machines.start(&fleet, "") {
         process.end().with_code(0);
     }
-    let words = machines.on("0");
-    let single = alone(&fleet, &words.each_ref().map(String::as_str));
+    let single = alone(&fleet, &machines.on("0").each_ref().map(String::as_str));
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(together.len(), 200);
@@ -154,13 +150,10 @@ fn four_machines_are_one_run() {
     assert!(agents.iter().all(|agent| agent.records == 50 && agent.lost.is_none()));
 }
 
-/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all of them
-/// come.
+/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all come.
 #[test]
 fn a_link_that_comes_back_loses_nothing() {
-    let Some(machines) = Machines::make(3) else {
-        return;
-    };
+    let Some(machines) = Machines::make(3) else { return };
     let fleet = machines.fleet(3);
     let mut processes = machines.start(&fleet, "");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);
@@ -175,15 +168,13 @@ fn a_link_that_comes_back_loses_nothing() {
         let ended = process.end().with_code(0);
         assert!(!ended.stderr.contains("lost rank"), "{ended:#?}");
     }
-    let words = machines.on("0");
-    let single = alone(&fleet, &words.each_ref().map(String::as_str));
+    let single = alone(&fleet, &machines.on("0").each_ref().map(String::as_str));
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(due(&together), due(&single));
     assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
-    let facts = run.facts().unwrap();
-    let summary = run.summarize(&facts).unwrap();
+    let summary = run.summarize(&run.facts().unwrap()).unwrap();
     assert_eq!((summary.requests.successful, &summary.run.damage), (200, &None));
     assert!(!summary.findings.iter().any(|finding| finding.id == Id::AgentLost));
 }
@@ -193,9 +184,7 @@ fn a_link_that_comes_back_loses_nothing() {
 /// invalid.
 #[test]
 fn a_link_that_stays_down_ends_both_sides() {
-    let Some(machines) = Machines::make(2) else {
-        return;
-    };
+    let Some(machines) = Machines::make(2) else { return };
     let fleet = machines.fleet(2);
     let mut processes = machines.start(&fleet, "--fleet-grace 1s --request-rate 10");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);
@@ -215,8 +204,7 @@ fn a_link_that_stays_down_ends_both_sides() {
     let run = fleet.run();
     let facts = run.facts().unwrap();
     let exchanges = measured(&run);
-    let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1);
-    let of_lost = of_lost.count();
+    let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1).count();
     assert!(of_lost > 0 && of_lost <= kept.len(), "{of_lost} of {}", kept.len());
     assert_eq!(exchanges.len() - of_lost, 100);
     let lost = facts.fleet.as_ref().unwrap().agents[1].lost.clone().unwrap();

@@ -5,20 +5,17 @@ use result::finding::{Id, Verdict};
 
 use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking::may_mount;
-use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Exit, Mock, Process, run_patiently, runner, words};
 
-fn all(processes: Vec<Process>) -> Vec<Ended> {
+fn all(processes: Vec<Process>) -> Vec<Exit> {
     processes.into_iter().map(Process::end).collect()
 }
 
-/// Four processes send the requests of one, at the same times: due times are equal to the
-/// nanosecond.
+/// Four processes send the requests of one at the same due times, to the nanosecond.
 #[test]
 fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
-    for ended in all(fleet.start("")) {
-        ended.with_code(0);
-    }
+    fleet.succeeds("");
     let run = fleet.run();
     let together = measured(&run);
 
@@ -57,9 +54,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     ] {
         let fleet = Fleet::against(size, Mock::logging(&ENGINE));
         // Warm-up requests are fewer than processes.
-        for ended in all(fleet.start(&format!("{load} --warmup-requests 1"))) {
-            ended.with_code(0);
-        }
+        fleet.succeeds(&format!("{load} --warmup-requests 1"));
         let run = fleet.run();
         let facts = run.facts().unwrap();
         let agents = facts.fleet.as_ref().unwrap().agents.clone();
@@ -78,8 +73,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     }
 }
 
-/// A process that is refused while it warms up, against an engine that does not answer, ends, as do
-/// the others.
+/// A process refused while it warms up against a silent engine ends, as do the others.
 #[test]
 fn who_is_refused_in_the_warm_up_ends() {
     let fleet = Fleet::against(2, Mock::start(&["--ttft", "1h"]));
@@ -126,9 +120,7 @@ fn whose_files_differ_is_refused_by_name() {
         }
         let flags = "--plugin mine.wasm --dataset-path data.jsonl --tokenizer tokenizer.json";
         if part.is_empty() {
-            for ended in all(fleet.start(flags)) {
-                ended.with_code(0);
-            }
+            fleet.succeeds(flags);
             let run = fleet.run();
             assert_eq!(measured(&run).len(), 4);
             let agents = run.facts().unwrap().fleet.unwrap().agents;
@@ -161,9 +153,7 @@ fn who_does_not_fit_is_refused_by_name() {
         Process::start(&mut { stranger }),
     ];
     let ended = all(processes);
-    let [coordinator, other, stranger] = &ended[..] else {
-        panic!("{ended:#?}");
-    };
+    let [coordinator, other, stranger] = &ended[..] else { panic!("{ended:#?}") };
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
     assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
     let differs = "load.amount.requests is 300, on rank 0 200";
@@ -181,8 +171,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// The fate of a killed agent's part is not known from some instant on, and the verdict names that
-/// instant.
+/// The fate of a killed agent's part is unknown from an instant on, which the verdict names.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
@@ -217,9 +206,7 @@ fn an_agent_that_is_killed_is_lost() {
     let own = std::fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
     let own = own.collect::<Vec<_>>().remove(0);
     let merge = |folder: &std::path::Path, code| {
-        let mut command = runner();
-        command.args(["fleet", "merge"]).args([run.path(), folder]);
-        run_patiently(&mut command).with_code(code)
+        run_patiently(runner().args(["fleet", "merge"]).args([run.path(), folder])).with_code(code)
     };
     let whole = merge(run.path(), 3);
     assert!(whole.stderr.contains("is a whole run"), "{whole:#?}");
@@ -243,8 +230,7 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(again.stderr.contains("already"), "{again:#?}");
 }
 
-/// A process whose disk is full exits with a code and says why; the other side hears of it, and
-/// neither waits for the other.
+/// A process whose disk is full says so in code and text; the other side ends without waiting.
 #[test]
 fn a_full_disk_is_reported_on_both_sides() {
     if !may_mount() {
@@ -259,8 +245,7 @@ fn a_full_disk_is_reported_on_both_sides() {
         let processes = (0..2).map(|rank| {
             let command = fleet.command(rank, flags);
             if rank == full {
-                let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
-                Process::start(&mut behind(&small, &command))
+                Process::start(&mut behind(&["unshare", "-m", "sh", "-c", &mount, "sh"], &command))
             } else {
                 Process::start(&mut { command })
             }
@@ -298,14 +283,11 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// Each agent's measurements agree with the engine's log: the time to first token contains the
-/// engine's own, and for many replies almost nothing else.
+/// Each agent agrees with the engine's log: its time to first token adds almost nothing.
 #[test]
 fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));
-    for ended in all(fleet.start("")) {
-        ended.with_code(0);
-    }
+    fleet.succeeds("");
     let exchanges = measured(&fleet.run());
     let mut log = fleet.mock.end();
     log.retain(|truth| truth.first_token().is_some());
@@ -323,8 +305,7 @@ fn each_agent_agrees_with_the_engines_log() {
     }
     for (rank, beside) in beside.into_iter().enumerate() {
         assert_eq!(beside.len(), 50);
-        // On a busy machine most replies may wait for a core. A delay of the agent's own would hold
-        // all of them.
+        // On a busy machine most replies may wait for a core; an agent's own delay holds them all.
         let close = beside.iter().filter(|ms| (0.0..1.0).contains(*ms)).count();
         assert!(close >= 10, "rank {rank}: {beside:?}");
     }
@@ -336,8 +317,6 @@ fn half_a_place_is_no_place() {
     command.args(["fleet", "chat.toml"]).env("RUNNER_FLEET_RANK", "1");
     let ended = run_patiently(&mut command).with_code(2);
     assert!(ended.stderr.contains("RUNNER_FLEET_SIZE"), "{ended:#?}");
-    let mut command = runner();
-    command.args(words("fleet chat.toml"));
-    let ended = run_patiently(&mut command).with_code(2);
+    let ended = run_patiently(runner().args(words("fleet chat.toml"))).with_code(2);
     assert!(ended.stderr.contains("srun"), "{ended:#?}");
 }

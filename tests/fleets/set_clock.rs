@@ -38,8 +38,7 @@ fn real() -> ClockGettime {
 fn ahead() -> Option<&'static AtomicI64> {
     static AHEAD: OnceLock<Option<&'static AtomicI64>> = OnceLock::new();
     *AHEAD.get_or_init(|| {
-        // SAFETY: the file has eight bytes, which nothing takes away; both sides read and write
-        // them at once.
+        // SAFETY: the file keeps its eight bytes; both sides read and write them at once.
         unsafe {
             let path = getenv(c"CLOCK_AHEAD".as_ptr());
             if path.is_null() {

@@ -1,5 +1,4 @@
-//! Display of a fleet on rank 0 while it runs: the page for Prometheus, the dashboard, devices, and
-//! the notes on flags.
+//! Display of a fleet on rank 0: the page for Prometheus, the dashboard, devices, notes on flags.
 
 use std::process::Command;
 use std::time::Duration;
@@ -32,8 +31,7 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
 
 /// The number of processes that have this standing.
 fn standing(page: &Page, standing: &str) -> f64 {
-    let labels = [("standing", standing)];
-    page.of("runner_fleet_agents", &labels).map(|sample| sample.value).sum()
+    page.of("runner_fleet_agents", &[("standing", standing)]).map(|sample| sample.value).sum()
 }
 
 /// Requests that ended, of the whole and of each process.
@@ -64,8 +62,7 @@ fn the_page_is_of_the_whole_fleet() {
     let (answered, each) = ended(&page, "ok");
     assert_eq!((each.len(), each.iter().sum::<f64>()), (3, answered));
     // Cells and buckets are of all processes too.
-    let first_tokens = page.value("runner_time_to_first_token_seconds_count", &[]);
-    assert_eq!(first_tokens, answered);
+    assert_eq!(page.value("runner_time_to_first_token_seconds_count", &[]), answered);
     for rank in ["0", "1", "2"] {
         let agent = [("agent", rank)];
         assert_eq!(page.value("runner_agent_up", &agent), 1.0);
@@ -106,11 +103,8 @@ fn the_dashboard_is_of_the_whole_fleet() {
     let ours = loud(&fleet, 0, "--dashboard");
     let line: Vec<_> = ours.get_args().map(|word| word.to_string_lossy()).collect();
     let folder = ours.get_current_dir().unwrap();
-    let Some(mut command) = on_a_terminal(folder, &line.join(" "), "TERM=xterm") else {
-        return;
-    };
-    let set = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    command.envs(set);
+    let Some(mut command) = on_a_terminal(folder, &line.join(" "), "TERM=xterm") else { return };
+    command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     // The others have the same words, and no terminal.
     let other = Process::start(&mut fleet.command(1, "--dashboard"));
     let coordinator = Process::start(&mut command).end().with_code(0);
@@ -129,8 +123,7 @@ fn loud(fleet: &Fleet, rank: u32, flags: &str) -> Command {
     command
         .args(ours.get_args().filter(|word| *word != "--no-progress"))
         .current_dir(ours.get_current_dir().unwrap());
-    let set = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    command.envs(set);
+    command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
 }
 
@@ -157,19 +150,15 @@ fn rank_0_reads_the_devices_for_all() {
     });
     let fleet = Fleet::new(2);
     let flags = format!("--device-interval 50ms --device-metrics {}", exporter.url);
-    for process in fleet.start(&flags) {
-        process.end().with_code(0);
-    }
+    fleet.succeeds(&flags);
     let run = fleet.run();
     let recording = telemetry::read(run.path()).unwrap().unwrap();
     // The first page is read to see which devices there are, and each further one is a sample.
     assert_eq!(recording.samples.len() as u64, exporter.pages() - 1);
-    let summary = run.summarize(&run.facts().unwrap()).unwrap();
-    let devices = summary.devices.unwrap();
+    let devices = run.summarize(&run.facts().unwrap()).unwrap().devices.unwrap();
     assert_eq!(devices.source.as_deref(), Some("dcgm"));
     assert_eq!(devices.max_power_w, Some(250.0));
-    // The samples are by the clock of the records: the counter grew while the requests were
-    // answered.
+    // The samples are by the records' clock: the counter grew while requests were answered.
     assert!(devices.energy_j.is_some_and(|energy| energy > 0.0), "{devices:?}");
 }
 
@@ -187,8 +176,7 @@ fn nvml_is_that_of_rank_0() {
         process.end().with_code(0);
     }
     let run = fleet.run();
-    let summary = run.summarize(&run.facts().unwrap()).unwrap();
-    assert_eq!(summary.devices.unwrap().each.len(), 2);
+    assert_eq!(run.summarize(&run.facts().unwrap()).unwrap().devices.unwrap().each.len(), 2);
 
     // Where rank 0 has none, there is no run.
     let fleet = Fleet::new(2);

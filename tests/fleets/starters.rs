@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::{FLAGS, Fleet, alone, behind, digests, due, measured, only_run};
 use crate::support::lacking::{self, may_set_clocks};
-use crate::support::process::{Ended, Process, run_patiently, runner};
+use crate::support::process::{Exit, Process, inherit, run_patiently, runner};
 use crate::support::proxy::{Network, Proxy};
 
 /// The script that sets up Slurm for as long as a command runs.
 const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slurm.sh");
 
 /// Runs a command behind Slurm, which is set up again if it does not come up.
-fn under_slurm(command: &mut Command) -> Ended {
+fn under_slurm(command: &mut Command) -> Exit {
     /// The script's exit code if Slurm did not come up.
     const NO_SLURM: i32 = 75;
     let mut ended = run_patiently(command);
@@ -28,8 +28,7 @@ fn under_slurm(command: &mut Command) -> Ended {
 
 /// A fleet of four that something else starts: the words before the program.
 fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
-    let ours = fleet.command(0, "");
-    let mut command = behind(starter, &ours);
+    let mut command = behind(starter, &fleet.command(0, ""));
     for variable in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_COORDINATOR"] {
         command.env_remove(variable);
     }
@@ -55,8 +54,7 @@ fn open_mpi_starts_a_fleet() {
     }
     let fleet = Fleet::new(4);
     let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"];
-    let coordinator = format!("127.0.0.1:{}", fleet.port);
-    started_by(&fleet, &mpirun, Some(&coordinator));
+    started_by(&fleet, &mpirun, Some(&format!("127.0.0.1:{}", fleet.port)));
 }
 
 #[test]
@@ -67,8 +65,7 @@ fn slurm_starts_a_fleet() {
     let fleet = Fleet::new(4);
     let srun = [SLURM, "srun", "--nodes", "4", "--ntasks-per-node", "1"];
     // The nodes are all this machine, which does not know their names.
-    let coordinator = format!("127.0.0.1:{}", fleet.port);
-    started_by(&fleet, &srun, Some(&coordinator));
+    started_by(&fleet, &srun, Some(&format!("127.0.0.1:{}", fleet.port)));
 }
 
 /// The guide's batch script, as Slurm runs it.
@@ -92,12 +89,7 @@ fn slurm_runs_the_batch_script() {
     let path = std::env::var("PATH").unwrap();
     let mut command = Command::new(SLURM);
     command.args(["sbatch", "--wait", "batch.sh"]).current_dir(fleet.path());
-    for (name, value) in runner().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, &runner());
     command
         .env("HOME", fleet.path())
         .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
@@ -124,8 +116,7 @@ fn the_pods_of_an_indexed_job_are_a_fleet() {
     assert_eq!(measured(&fleet.run()).len(), 200);
 }
 
-/// A machine with another uptime, so that its clock shows other numbers: requests have the same due
-/// times as on one machine, to the nanosecond.
+/// A machine with another uptime: requests have the same due times, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
     if !may_set_clocks() {
@@ -145,8 +136,7 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     assert_eq!(digests(&together), digests(&single));
 }
 
-/// A clock cannot be known to a tenth of 5 ms where packets take that long: no run begins, and the
-/// process is named. With such clocks allowed, it does.
+/// Packets that take 5 ms make clocks too uncertain: no run begins, unless it is allowed.
 #[test]
 fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let fleet = Fleet::new(2);
@@ -156,8 +146,7 @@ fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let both = |flags: &str| {
         let mut other = fleet.command(1, flags);
         other.env("RUNNER_FLEET_COORDINATOR", &far);
-        let processes = [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)];
-        processes.map(Process::end)
+        [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)].map(Process::end)
     };
     let [coordinator, other] = both("");
     let (coordinator, _) = (coordinator.with_code(5), other.with_code(5));

@@ -5,15 +5,18 @@ use plugins::backend::{Authentication, Control, Dialect, Earlier, Fold, Head, Me
 use serde_json::{Value, json};
 
 use super::fixture::{
-    BACKEND, DEEDS, backend, contract, fails, frames, grants, roomy, sample, settings, trapped,
+    self, BACKEND, DEEDS, backend, contract, fails, frames, grants, roomy, sample, settings,
+    trapped,
 };
+
+/// A call that fails.
+type Call = fn(&mut Dialect) -> PluginError;
 
 /// A codec that does `extra` where it meets a `!`.
 pub(super) fn touchy(call: &str, key: &str, deed: &str) -> Value {
     json!({"call": call, key: deed, "only-on": "!"})
 }
 
-/// The beginning of a reply.
 pub(super) fn head() -> Head {
     Head {
         status: 200,
@@ -23,7 +26,6 @@ pub(super) fn head() -> Head {
     }
 }
 
-/// Asserts that ordinary calls work.
 #[track_caller]
 pub(super) fn is_well(dialect: &mut Dialect) {
     let call = dialect.encode(&sample("fine"), &settings(), None).unwrap();
@@ -42,8 +44,7 @@ pub(super) fn is_well(dialect: &mut Dialect) {
 #[test]
 fn a_failure_in_encode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = touchy("encode", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("encode", "misbehave", deed));
         for _ in 0..2 {
             let error = fails(dialect.encode(&sample("bad!"), &settings(), None));
             trapped(&error, BACKEND, "encode", cause);
@@ -56,8 +57,7 @@ fn a_failure_in_encode_costs_the_instance_alone() {
 #[test]
 fn a_failure_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = touchy("decode", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("decode", "misbehave", deed));
         let error = fails(dialect.decode(&mut Fold::default(), &mut frames(&["a", "!"])));
         trapped(&error, BACKEND, "decode", cause);
         is_well(&mut dialect);
@@ -67,8 +67,7 @@ fn a_failure_in_decode_costs_the_instance_alone() {
 #[test]
 fn a_failure_in_explain_replaces_the_explanation() {
     for (deed, cause) in DEEDS {
-        let config = touchy("explain", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("explain", "misbehave", deed));
         trapped(&fails(dialect.explain(500, b"!")), BACKEND, "explain", cause);
         assert_eq!(dialect.explain(500, b"").unwrap().message, "status 500");
     }
@@ -76,20 +75,17 @@ fn a_failure_in_explain_replaces_the_explanation() {
 
 #[test]
 fn a_failure_elsewhere_is_named_with_the_call() {
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 7] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("control", |dialect| fails(dialect.control(Control::Health))),
         ("read-models", |dialect| fails(dialect.read_models(b""))),
         ("read-metrics", |dialect| fails(dialect.read_metrics(b""))),
         ("framing", |dialect| fails(dialect.framing(true))),
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
-    ] {
-        let config = json!({"call": call, "misbehave": "loop"});
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    ];
+    for (call, made) in calls {
+        let mut dialect = fixture::dialect(&json!({"call": call, "misbehave": "loop"}));
         trapped(&made(&mut dialect), BACKEND, call, DEEDS[0].1);
         is_well(&mut dialect);
     }
@@ -105,10 +101,8 @@ fn a_backend_that_cannot_be_opened_has_an_error() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(backend(&config, grants(&config)).open());
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
-    assert_eq!(
-        error.to_string(),
-        "plugin `guests/hostile-backend.wasm` refuses its configuration: key `call`: refused on purpose"
-    );
+    let expected = "plugin `guests/hostile-backend.wasm` refuses its configuration: key `call`: refused on purpose";
+    assert_eq!(error.to_string(), expected);
     let config = json!({"cal": "open"});
     let error = fails(backend(&config, grants(&config)).open());
     assert!(
@@ -119,8 +113,7 @@ fn a_backend_that_cannot_be_opened_has_an_error() {
 
 #[test]
 fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
-    let config = touchy("encode", "answer", "shout");
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&touchy("encode", "answer", "shout"));
     let error = fails(dialect.encode(&sample("!"), &settings(), None));
     assert!(matches!(error, PluginError::Other { .. }), "{error:?}");
     let text = error.to_string();
@@ -133,18 +126,16 @@ fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
 #[test]
 fn an_answer_above_the_limit_is_not_taken() {
     let cause = "it returned more data than the 4 MiB allowed in one call";
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 7] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("read-models", |dialect| fails(dialect.read_models(b"!"))),
         ("encode", |dialect| fails(dialect.encode(&sample("!"), &settings(), None))),
         ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
-    ] {
+    ];
+    for (call, made) in calls {
         let config = json!({"call": call, "answer": "huge"});
         let mut dialect = backend(&config, roomy(&config)).open().unwrap();
         trapped(&made(&mut dialect), BACKEND, call, cause);
@@ -164,15 +155,12 @@ fn an_answer_above_the_limit_is_not_taken() {
 
 #[test]
 fn a_text_that_is_none_is_not_taken() {
-    for (call, made) in [
-        (
-            "default-url",
-            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
-        ),
+    let calls: [(&str, Call); 2] = [
+        ("default-url", |dialect| fails(dialect.default_url())),
         ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
-    ] {
-        let config = json!({"call": call, "answer": "no-text"});
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    ];
+    for (call, made) in calls {
+        let mut dialect = fixture::dialect(&json!({"call": call, "answer": "no-text"}));
         for _ in 0..2 {
             let cause = "invalid utf-8 sequence of 1 bytes from index 1";
             trapped(&made(&mut dialect), BACKEND, call, cause);
@@ -207,20 +195,12 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
     let config = touchy("encode", "misbehave", "panic");
     let grants = grants(&config);
     let mut panicking = backend(&config, grants.clone()).open().unwrap();
-    trapped(
-        &fails(panicking.encode(&sample("!"), &settings(), None)),
-        BACKEND,
-        "encode",
-        "a panic on purpose",
-    );
+    let says = "a panic on purpose";
+    trapped(&fails(panicking.encode(&sample("!"), &settings(), None)), BACKEND, "encode", says);
     let config = touchy("encode", "misbehave", "abort");
     let mut aborting = backend(&config, grants).open().unwrap();
-    trapped(
-        &fails(aborting.encode(&sample("!"), &settings(), None)),
-        BACKEND,
-        "encode",
-        "it aborted without a message",
-    );
+    let says = "it aborted without a message";
+    trapped(&fails(aborting.encode(&sample("!"), &settings(), None)), BACKEND, "encode", says);
 }
 
 #[test]
@@ -284,8 +264,7 @@ fn results_of_decode_are_checked() {
         ),
         ("unread", &["!"], "it leaves 1 bytes unread, which only the framing `raw` allows"),
     ] {
-        let config = touchy("decode", "answer", answer);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("decode", "answer", answer));
         let error = fails(dialect.decode(&mut Fold::default(), &mut frames(texts)));
         contract(&error, BACKEND, "decode", says);
         assert!(error.is_misbehaviour());
@@ -355,10 +334,8 @@ fn refusal(config: &Value) -> String {
 #[test]
 fn a_request_stays_below_the_target() {
     for path in ["", "x", "//other-host/", "http://other-host/", "other-host:80", "@other-host/"] {
-        assert_eq!(
-            refusal(&json!({"path": path})),
-            format!("the path `{path}` must begin with one `/`")
-        );
+        let expected = format!("the path `{path}` must begin with one `/`");
+        assert_eq!(refusal(&json!({"path": path})), expected);
     }
     let upward = "leads upwards";
     let character = "contains a character that a path must escape";
@@ -413,10 +390,8 @@ fn the_hosts_headers_are_the_hosts() {
         "Upgrade",
         "TE",
     ] {
-        assert_eq!(
-            refusal(&json!({"header": [name, "x"]})),
-            format!("the header `{name}` belongs to the host")
-        );
+        let expected = format!("the header `{name}` belongs to the host");
+        assert_eq!(refusal(&json!({"header": [name, "x"]})), expected);
     }
     for (name, value) in [
         ("", "x"),
@@ -449,8 +424,7 @@ fn threads(name: &str) -> usize {
 
 #[test]
 fn a_hundred_dead_instances_leave_no_thread_behind() {
-    let config = json!({"call": "encode", "misbehave": "abort"});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"call": "encode", "misbehave": "abort"}));
     for _ in 0..100 {
         fails(dialect.encode(&sample("x"), &settings(), None));
         assert_eq!(threads("sandbox-ticker"), 1);

@@ -1,7 +1,7 @@
 //! Calls of the hostile dataset. A trap ends its sequence; another can be opened.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plugins::PluginError;
@@ -10,7 +10,7 @@ use plugins::dataset::Amount;
 use plugins::sandbox::Grants;
 use serde_json::{Value, json};
 
-use super::fixture::{DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
+use super::fixture::{self, DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
 
 #[test]
 fn a_failure_ends_the_sequence() {
@@ -24,10 +24,8 @@ fn a_failure_ends_the_sequence() {
                 continue;
             }
             let mut samples = opened.unwrap();
-            let error = match call {
-                "next" => fails(samples.next(3)),
-                _ => fails(samples.spare(3)),
-            };
+            let error =
+                if call == "next" { fails(samples.next(3)) } else { fails(samples.spare(3)) };
             trapped(&error, DATASET, call, cause);
             // The dead sequence stays dead, and says so of the plugin.
             let again = fails(samples.next(3));
@@ -42,36 +40,22 @@ fn a_failure_ends_the_sequence() {
 
 #[test]
 fn earlier_samples_are_not_lost() {
-    let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples =
+        fixture::samples(&json!({"call": "next", "misbehave": "panic", "only-at": 3}));
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
     assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
-    trapped(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "a panic on purpose (after sample `sample-2`)",
-    );
+    let says = "a panic on purpose (after sample `sample-2`)";
+    trapped(&fails(samples.next(3)), DATASET, "next", says);
 }
 
 #[test]
 fn more_samples_than_requested_are_refused() {
-    let config = json!({"call": "next", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
-    contract(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "it returned 4 samples, but at most 3 were requested",
-    );
-    let config = json!({"call": "spare", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
-    contract(
-        &fails(samples.spare(1)),
-        DATASET,
-        "spare",
-        "it returned 2 samples, but at most 1 were requested",
-    );
+    let mut samples = fixture::samples(&json!({"call": "next", "answer": "too-many"}));
+    let says = "it returned 4 samples, but at most 3 were requested";
+    contract(&fails(samples.next(3)), DATASET, "next", says);
+    let mut samples = fixture::samples(&json!({"call": "spare", "answer": "too-many"}));
+    let says = "it returned 2 samples, but at most 1 were requested";
+    contract(&fails(samples.spare(1)), DATASET, "spare", says);
 }
 
 #[test]
@@ -79,35 +63,28 @@ fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["million", "huge"] {
         let config = json!({"call": "next", "answer": answer});
         let mut samples = dataset(&config, roomy(&config)).open(1, Amount::Unknown).unwrap();
-        trapped(
-            &fails(samples.next(1)),
-            DATASET,
-            "next",
-            "it returned more data than the 4 MiB allowed in one call",
-        );
+        let says = "it returned more data than the 4 MiB allowed in one call";
+        trapped(&fails(samples.next(1)), DATASET, "next", says);
     }
 }
 
 #[test]
 fn a_reference_that_is_no_json_is_refused() {
-    let config = json!({"call": "next", "answer": "bad-reference", "only-at": 1});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
-    contract(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "the reference of sample `sample-1` is not JSON: key must be a string at line 1 column 2",
-    );
+    let mut samples =
+        fixture::samples(&json!({"call": "next", "answer": "bad-reference", "only-at": 1}));
+    let says =
+        "the reference of sample `sample-1` is not JSON: key must be a string at line 1 column 2";
+    contract(&fails(samples.next(3)), DATASET, "next", says);
 }
 
 #[test]
 fn an_id_that_comes_twice_is_refused() {
     let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
     let twice = "it returned two samples with the id `sample-0`; records and scores are keyed by id, so ids must be unique within a run";
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&config);
     contract(&fails(samples.next(3)), DATASET, "next", twice);
     // In whatever call each of them came.
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&config);
     assert_eq!(samples.spare(2).unwrap().len(), 2);
     contract(&fails(samples.next(1)), DATASET, "next", twice);
 }
@@ -145,8 +122,7 @@ fn refusing_a_configuration_or_an_input_is_no_misbehaviour() {
         error.to_string(),
         "plugin `guests/hostile-dataset.wasm` refuses its configuration: key `call`: refused on purpose"
     );
-    let config = json!({"call": "next", "answer": "fault", "only-at": 2});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&json!({"call": "next", "answer": "fault", "only-at": 2}));
     assert_eq!(samples.next(2).unwrap().len(), 2);
     let error = fails(samples.next(2));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
@@ -165,11 +141,17 @@ fn with_file(config: &Value, path: &Path) -> Grants {
     grants
 }
 
+/// A file of questions, in a folder of its own.
+fn questions(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("questions.txt");
+    std::fs::write(&path, content).unwrap();
+    (folder, path)
+}
+
 #[test]
 fn a_file_that_the_scenario_does_not_name_is_not_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let full = path.to_str().unwrap();
     for name in [
         full,
@@ -193,9 +175,7 @@ fn a_file_that_the_scenario_does_not_name_is_not_there() {
 
 #[test]
 fn reading_past_the_end_gives_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let read = |offset: u64| {
         let config = json!({"file": "questions", "offset": offset});
         let mut samples =
@@ -221,9 +201,7 @@ fn descriptors(path: &Path) -> usize {
 
 #[test]
 fn files_opened_without_end_end_with_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().canonicalize().unwrap().join("questions.txt");
-    std::fs::write(&path, "why?").unwrap();
+    let (_folder, path) = questions(b"why?");
     let config = json!({"file": "questions", "open-more": 10});
     let samples = dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown).unwrap();
     assert_eq!(descriptors(&path), 10);
@@ -239,9 +217,7 @@ fn files_opened_without_end_end_with_it() {
 
 #[test]
 fn one_read_gives_at_most_4_mib() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("questions.txt");
-    std::fs::write(&path, vec![b'x'; (4 << 20) + 10]).unwrap();
+    let (_folder, path) = questions(&vec![b'x'; (4 << 20) + 10]);
     let config = json!({"file": "questions"});
     let mut grants = with_file(&config, &path);
     grants.limits.memory_bytes = 128 << 20;

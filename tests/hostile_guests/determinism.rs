@@ -1,5 +1,4 @@
-//! The same component and the same input give the same output: floats as text and the order of hash
-//! maps included, in every instance and in every process.
+//! Equal components and inputs give equal outputs, in every instance and in every process.
 
 use std::process::Command;
 

@@ -7,17 +7,15 @@ use std::sync::{Arc, OnceLock};
 use model::frame::{Framer, Frames, Framing};
 use model::plugin::Limits;
 use model::units::Nanos;
-use plugins::backend::{Backend, Prompt, Sample};
-use plugins::backend::{Sampling, Settings};
-use plugins::dataset::Dataset;
+use plugins::backend::{Backend, Dialect, Prompt, Sample, Sampling, Settings};
+use plugins::dataset::{Amount, Dataset, Samples};
 use plugins::load::{SearchPath, load, load_within};
 use plugins::sandbox::{Grants, LogBook};
-use plugins::scorer::{Exchange, Scorer};
+use plugins::scorer::{Exchange, Judge, Scorer};
 use plugins::{Plugin, PluginError};
 use serde_json::Value;
 use tokenizer::Tokenizer;
 
-/// The names of the hostile guests.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";
@@ -47,12 +45,10 @@ pub const DEEDS: [(&str, &str); 7] = [
     ("flood-log-and-panic", "a panic on purpose"),
 ];
 
-/// The folder of built components.
 pub fn components() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components"))
 }
 
-/// A component's bytes.
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = components().join(name);
     std::fs::read(&path).unwrap_or_else(|error| {
@@ -104,8 +100,7 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     .clone()
 }
 
-/// Returns the grants of the guests. Only tests of endless loops have short calls: the machine may
-/// be busy.
+/// Returns the grants of the guests. Only endless loops have short calls: machines are busy.
 pub fn grants(config: &Value) -> Grants {
     let call_ms = if config["misbehave"] == "loop" { 200 } else { 60_000 };
     Grants {
@@ -131,10 +126,15 @@ pub fn roomy(config: &Value) -> Grants {
     grants
 }
 
-/// The hostile backend.
 pub fn backend(config: &Value, grants: Grants) -> Backend {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
+}
+
+/// The hostile backend, opened with the usual grants.
+#[track_caller]
+pub fn dialect(config: &Value) -> Dialect {
+    backend(config, grants(config)).open().unwrap()
 }
 
 pub fn dataset(config: &Value, grants: Grants) -> Dataset {
@@ -142,9 +142,21 @@ pub fn dataset(config: &Value, grants: Grants) -> Dataset {
     Dataset::new(loaded(DATASET, &PLUGIN), config, grants).unwrap()
 }
 
+/// The hostile dataset, opened with the usual grants.
+#[track_caller]
+pub fn samples(config: &Value) -> Samples {
+    dataset(config, grants(config)).open(1, Amount::Unknown).unwrap()
+}
+
 pub fn scorer(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Scorer::new(loaded(SCORER, &PLUGIN), config, grants).unwrap()
+}
+
+/// The hostile scorer, opened with the usual grants.
+#[track_caller]
+pub fn judge(config: &Value) -> Judge {
+    scorer(config, grants(config)).open().unwrap()
 }
 
 /// The scorer that asks WASI for things.
@@ -153,8 +165,7 @@ pub fn curious(config: &Value, grants: Grants) -> Scorer {
     Scorer::new(loaded(CURIOUS, &PLUGIN), config, grants).unwrap()
 }
 
-/// The scorer that asks WASI 0.3 for things, built with that version's library. `tests/wasi3` has
-/// its source and its recipe.
+/// The scorer that asks WASI 0.3 for things; `tests/wasi3` has its source and its recipe.
 pub fn third(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     let plugin = PLUGIN.get_or_init(|| {
@@ -168,7 +179,6 @@ pub fn third(config: &Value, grants: Grants) -> Scorer {
     Scorer::new(plugin.clone(), config, grants).unwrap()
 }
 
-/// Something to ask.
 pub fn sample(prompt: &str) -> Sample {
     Sample {
         id: "s".to_owned(),
@@ -189,7 +199,6 @@ pub fn sample(prompt: &str) -> Sample {
     }
 }
 
-/// The way to ask it.
 pub fn settings() -> Settings {
     Settings {
         model: "m".to_owned(),
@@ -234,14 +243,10 @@ pub fn exchange(output: &str) -> Exchange {
 /// The error of a call that must not succeed.
 #[track_caller]
 pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
-    match result {
-        Ok(_) => panic!("it succeeded"),
-        Err(error) => error,
-    }
+    result.err().expect("it succeeded")
 }
 
-/// Asserts that the plugin trapped in that call, of that cause. A panic's message comes with its
-/// place.
+/// Asserts that the plugin trapped in that call, of that cause. A panic's message has its place.
 #[track_caller]
 pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
     let PluginError::Trapped { plugin, call, cause } = error else {

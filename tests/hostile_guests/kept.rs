@@ -1,18 +1,17 @@
-//! Compiled plugins that somebody did something to: the run goes on as if nothing were kept, and
-//! says so.
+//! Damaged compiled plugins: the run goes on as if nothing were kept, and says so.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::runs::{Mock, run_with};
+use super::runs::{mock, run_with};
+use crate::support::process::Mock;
 
 /// Returns the messages of a run about compiled plugins; it must end well.
 fn warnings(mock: &Mock, kept: &Path) -> Vec<String> {
     let ran = run_with(&mock.url, kept);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let lines = ran.stderr.lines().filter(|line| line.starts_with("warning: "));
-    lines.map(str::to_owned).collect()
+    ran.stderr.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
 }
 
 fn artifacts(folder: &Path) -> Vec<PathBuf> {
@@ -24,7 +23,7 @@ fn artifacts(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn changed_artifacts_are_reported_and_replaced() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");
     assert_eq!(warnings(&mock, &kept), [""; 0], "nothing is there, which is no news");
@@ -33,8 +32,7 @@ fn changed_artifacts_are_reported_and_replaced() {
     assert_eq!(paths.len(), 2, "{paths:?}");
     let assert_warning = |lines: &[String], path: &Path, what: &str| {
         let line = format!("was recompiled: its cached form {} {what}", path.display());
-        let count = lines.iter().filter(|warning| warning.ends_with(&line)).count();
-        assert_eq!(count, 1, "{lines:?}");
+        assert_eq!(lines.iter().filter(|warning| warning.ends_with(&line)).count(), 1, "{lines:?}");
     };
 
     let mut bytes = fs::read(&paths[0]).unwrap();

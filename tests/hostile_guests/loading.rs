@@ -1,5 +1,4 @@
-//! Files that are no plugin, or not one for this runner. A component that is nearly right is a good
-//! one with a name in it changed to another of the same length.
+//! Files that are no plugin of this runner. Some are plugins with a name in them changed.
 
 use std::fs;
 
@@ -40,8 +39,7 @@ const EXPORTS: u8 = 11;
 
 /// The sections of a component: the id of each, and where it ends.
 ///
-/// Source: the binary format of components, which equals the format of WebAssembly's modules: after
-/// eight bytes, sections of an id, a length as LEB128, and content.
+/// Source: the binary format: after eight bytes, sections of an id, a length as LEB128, content.
 fn sections(component: &[u8]) -> Vec<(u8, usize)> {
     let mut sections = Vec::new();
     let mut at = 8;
@@ -67,8 +65,7 @@ fn a_component_cut_anywhere_is_refused() {
     let whole = bytes(BACKEND);
     let sections = sections(&whole);
     assert_eq!(sections.last().map(|(_, end)| *end), Some(whole.len()));
-    // A file that is cut between two sections is a component without exports: they stand at its
-    // end.
+    // A file cut between two sections is a component without exports: they stand at its end.
     let sooner = sections.iter().take_while(|(id, _)| *id != EXPORTS);
     let ends: Vec<usize> = sooner.map(|(_, end)| *end).collect();
     for cut in ends.iter().step_by(ends.len().div_ceil(20)).chain(&[8]) {
@@ -145,13 +142,10 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
         ("runner:plugin/lag@1.0.0", "this runner has no such interface"),
         ("runner:plugin/log@9.3.0", "this runner does not support that version"),
     ] {
-        let bytes = patched(BACKEND, LOG, import);
-        let error = fails(load_bytes(folder.path(), &bytes));
+        let error = fails(load_bytes(folder.path(), &patched(BACKEND, LOG, import)));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
-        assert_eq!(
-            error.to_string(),
-            format!("plugin `plugin.wasm` imports `{import}`, which is refused: {why}")
-        );
+        let expected = format!("plugin `plugin.wasm` imports `{import}`, which is refused: {why}");
+        assert_eq!(error.to_string(), expected);
     }
 }
 
@@ -184,8 +178,7 @@ fn an_interface_with_other_functions_does_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = patched(BACKEND, "codec.default-url", "codec.default-uri");
     let plugin = load_bytes(folder.path(), &bytes).unwrap();
-    let grants = fixture::grants(&json!({}));
-    let error = fails(Backend::new(plugin, &json!({}), grants));
+    let error = fails(Backend::new(plugin, &json!({}), fixture::grants(&json!({}))));
     assert!(
         matches!(&error, PluginError::WrongWorld { plugin, what } if plugin == "plugin.wasm"
             && what.starts_with("does not fit the world `backend-plugin`: ")

@@ -1,25 +1,22 @@
-//! Misdeeds of plugins of each kind, in whole runs: the run's end, the records, and that the
-//! measurements can be read.
+//! Misdeeds of plugins of each kind in whole runs: the end, the records, readable measurements.
 
 use model::exchange::{Class, Exchange};
 use runs::assessment::Assessment;
 use runs::folder::Status;
 
 use super::fixture::{BACKEND, DATASET, SCORER};
-use super::runs::{Mock, run};
+use super::runs::{mock, run};
 
-/// The cost of a misdeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
-    /// Nothing at all.
     Nothing,
-    /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
-    /// scorer's one score.
-    Its,
-    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin returned
-    /// that error in order.
-    Said,
+    /// One part of the run: a backend's one exchange, a dataset's run, a scorer's one score.
+    Part,
+    /// The same, and the exchange breaks the protocol: the plugin returned that error in order.
+    Protocol,
 }
+
+use Cost::{Nothing, Part, Protocol};
 
 /// A misdeed, its configuration, the kinds that can do it, its cost, and its message.
 type Row = (&'static str, &'static str, &'static [&'static str], Cost, &'static str);
@@ -30,63 +27,56 @@ const MISDEEDS: [Row; 15] = [
         "trap",
         "misbehave = 'out-of-bounds'",
         EVERY,
-        Cost::Its,
+        Part,
         "it trapped: wasm trap: out of bounds memory access",
     ),
-    ("abort", "misbehave = 'abort'", EVERY, Cost::Its, "it aborted without a message"),
-    ("panic", "misbehave = 'panic'", EVERY, Cost::Its, "a panic on purpose"),
+    ("abort", "misbehave = 'abort'", EVERY, Part, "it aborted without a message"),
+    ("panic", "misbehave = 'panic'", EVERY, Part, "a panic on purpose"),
     (
         "endless loop",
         "misbehave = 'loop'",
         EVERY,
-        Cost::Its,
+        Part,
         "it ran longer than the 3000 ms allowed for a call",
     ),
     (
         "memory bomb",
         "misbehave = 'memory'",
         EVERY,
-        Cost::Its,
+        Part,
         "it asked for more memory than the 200 MiB allowed",
     ),
     (
         "deep recursion",
         "misbehave = 'recursion'",
         EVERY,
-        Cost::Its,
+        Part,
         "its stack overflowed (endless recursion)",
     ),
-    ("many host calls", "misbehave = 'flood-log'", EVERY, Cost::Nothing, ""),
+    ("many host calls", "misbehave = 'flood-log'", EVERY, Nothing, ""),
     (
         "huge output",
         "answer = 'huge'",
         EVERY,
-        Cost::Its,
+        Part,
         "it returned more data than the 8 MiB allowed in one call",
     ),
     (
         "many outputs",
         "answer = 'million'",
         EVERY,
-        Cost::Its,
+        Part,
         "it returned more data than the 8 MiB allowed in one call",
     ),
-    ("huge state", "answer = 'large-state'", &["backend"], Cost::Its, "65537 bytes of state"),
-    ("not UTF-8", "answer = 'no-text'", &["backend"], Cost::Its, "invalid utf-8"),
-    ("control characters", "answer = 'shout'", &["backend"], Cost::Said, "shout"),
-    ("wrong order", "answer = 'frame-outside'", &["backend"], Cost::Its, "an event names frame"),
-    ("no JSON", "answer = 'bad-reference'", &["dataset"], Cost::Its, "is not JSON"),
-    (
-        "no number",
-        "answer = 'nan'",
-        &["scorer"],
-        Cost::Its,
-        "scores have a name and a finite value",
-    ),
+    ("huge state", "answer = 'large-state'", &["backend"], Part, "65537 bytes of state"),
+    ("not UTF-8", "answer = 'no-text'", &["backend"], Part, "invalid utf-8"),
+    ("control characters", "answer = 'shout'", &["backend"], Protocol, "shout"),
+    ("wrong order", "answer = 'frame-outside'", &["backend"], Part, "an event names frame"),
+    ("no JSON", "answer = 'bad-reference'", &["dataset"], Part, "is not JSON"),
+    ("no number", "answer = 'nan'", &["scorer"], Part, "scores have a name and a finite value"),
 ];
 
-/// Limits that a misdeed reaches soon, and nothing else: calls take microseconds, if the machine is
-/// not busy.
+/// Limits that only a misdeed reaches: other calls take microseconds on a quiet machine.
 fn sandbox(deed: &str) -> String {
     let call = if deed == "endless loop" { "3s" } else { "60s" };
     let memory = if deed == "memory bomb" { "200MiB" } else { "1GiB" };
@@ -98,7 +88,7 @@ fn sandbox(deed: &str) -> String {
 
 #[test]
 fn each_kind_of_plugin_may_do_anything() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (deed, config, kinds, cost, says) in MISDEEDS {
         for kind in kinds {
             let what = format!("{deed} by a {kind}");
@@ -120,7 +110,7 @@ fn each_kind_of_plugin_may_do_anything() {
                 }
             };
             let text = match (*kind, cost) {
-                (_, Cost::Nothing) => {
+                (_, Nothing) => {
                     assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
                     assert!(ran.exchanges().iter().all(Exchange::is_ok), "{what}");
                     String::new()
@@ -133,10 +123,7 @@ fn each_kind_of_plugin_may_do_anything() {
                         exchanges.iter().partition(|exchange| exchange.index == 3);
                     assert!(others.iter().all(|exchange| exchange.is_ok()), "{what}");
                     let (class, message) = super::runs::failure(spoilt[0]);
-                    let expected = match cost {
-                        Cost::Said => Class::Protocol,
-                        _ => Class::Plugin,
-                    };
+                    let expected = if cost == Protocol { Class::Protocol } else { Class::Plugin };
                     assert_eq!(class, expected, "{what}: {message}");
                     assert!(message.contains(BACKEND), "{what}: {message}");
                     message.to_owned()

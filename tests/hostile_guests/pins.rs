@@ -17,9 +17,7 @@ fn the_pinned_component_runs() {
         assert_eq!((pinned.name.as_str(), &pinned.digest), (BACKEND, &plain.digest));
     }
     let error = fails(load(&format!("{SCORER}@sha256:{}", plain.digest), &search()));
-    let PluginError::OtherDigest { pinned, found, .. } = &error else {
-        panic!("{error:?}");
-    };
+    let PluginError::OtherDigest { pinned, found, .. } = &error else { panic!("{error:?}") };
     assert_eq!(pinned, &plain.digest);
     assert_ne!(found, pinned);
     let text = error.to_string();

@@ -6,12 +6,11 @@ use plugins::backend::{Fold, Meaning};
 use serde_json::json;
 
 use super::backend::{head, is_well, touchy};
-use super::fixture::{BACKEND, backend, contract, fails, frames, grants, roomy};
+use super::fixture::{self, BACKEND, backend, contract, fails, frames, roomy};
 
 #[test]
 fn values_at_the_size_limit_are_accepted() {
-    let config = touchy("decode", "answer", "full-carry");
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&touchy("decode", "answer", "full-carry"));
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
     let carried = events.unwrap().into_iter().find_map(|(_, what)| match what {
         Meaning::Carry(bytes) => Some(bytes.len()),
@@ -19,38 +18,31 @@ fn values_at_the_size_limit_are_accepted() {
     });
     assert_eq!(carried, Some(64 << 10));
 
-    let config = touchy("decode", "answer", "full-steps");
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
-    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
-    let events = events.unwrap();
+    let mut dialect = fixture::dialect(&touchy("decode", "answer", "full-steps"));
+    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"])).unwrap();
     let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
     assert!(is_there(|what| matches!(what, Meaning::Timings(seen) if seen.decode == Some(0.0))));
     assert!(is_there(
         |what| matches!(what, Meaning::Speculation(seen) if seen.steps_by_accepted.len() == 1024)
     ));
 
-    let config = touchy("decode", "answer", "full-state");
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&touchy("decode", "answer", "full-state"));
     let mut fold = Fold::default();
     dialect.decode(&mut fold, &mut frames(&["!"])).unwrap();
     assert_eq!(fold.state.len(), 64 << 10);
 
-    let config = json!({"call": "begin", "answer": "full-state"});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"call": "begin", "answer": "full-state"}));
     assert_eq!(dialect.begin(&head()).unwrap().len(), 64 << 10);
 }
 
 #[test]
 fn the_state_that_a_reply_begins_with_is_small() {
-    let config = json!({"call": "begin", "answer": "large-state"});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"call": "begin", "answer": "large-state"}));
     let error = fails(dialect.begin(&head()));
-    let says = "it keeps 65537 bytes of state, at most 65536 are allowed";
-    contract(&error, BACKEND, "begin", says);
+    contract(&error, BACKEND, "begin", "it keeps 65537 bytes of state, at most 65536 are allowed");
     is_well(&mut dialect);
     // A request that it refuses to begin is no misbehaviour.
-    let config = json!({"call": "begin", "answer": "refuse"});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"call": "begin", "answer": "refuse"}));
     assert!(!fails(dialect.begin(&head())).is_misbehaviour());
 }
 
@@ -64,8 +56,7 @@ fn raw(bytes: &[u8]) -> Frames {
 
 #[test]
 fn unread_bytes_come_again_in_front() {
-    let config = json!({"raw": true});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"raw": true}));
     let mut fold = Fold::default();
     for piece in ["one ", "two", "\n"] {
         let events = dialect.decode(&mut fold, &mut raw(piece.as_bytes())).unwrap();
@@ -107,8 +98,9 @@ fn unread_bytes_and_raw_state_have_limits() {
         ("unread-too-much", "it leaves 4 bytes unread of a batch of 3"),
         ("large-state", "it keeps 65537 bytes of state, at most 65536 are allowed"),
     ] {
-        let config = json!({"raw": true, "call": "decode", "answer": answer, "only-on": "!"});
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(
+            &json!({"raw": true, "call": "decode", "answer": answer, "only-on": "!"}),
+        );
         let error = fails(dialect.decode(&mut Fold::default(), &mut raw(b"ab!")));
         contract(&error, BACKEND, "decode", says);
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use model::exchange::{Class, Exchange, Outcome};
 use runs::assessment::Assessment;
@@ -14,41 +14,18 @@ use runs::folder::{RunFolder, Status};
 use tempfile::TempDir;
 
 use super::fixture::{BACKEND, DATASET, SCORER, components};
+use crate::support::process::Mock;
 
 /// The variable that holds the key, and a key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 const KEY: &str = "sk-kept-from-every-plugin-4711";
 
-/// A mock engine in a process of its own.
-pub struct Mock {
-    process: Child,
-    pub url: String,
+/// A mock engine that repeats each prompt.
+pub fn mock(flags: &[&str]) -> Mock {
+    Mock::start(&[&["--echo", "--ttft", "1ms", "--itl", "1ms"][..], flags].concat())
 }
 
-impl Mock {
-    pub fn start(flags: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .args(["mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Mock { process, url }
-    }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A run that is over.
-pub struct Ran {
+pub struct RunResult {
     pub code: i32,
     stdout: String,
     pub stderr: String,
@@ -56,7 +33,7 @@ pub struct Ran {
     _home: TempDir,
 }
 
-impl Ran {
+impl RunResult {
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.folder.exchanges().unwrap()
     }
@@ -82,12 +59,12 @@ impl Ran {
 }
 
 /// A short run in which nothing is wrong, with compiled plugins kept in a folder.
-pub fn run_with(url: &str, kept: &Path) -> Ran {
+pub fn run_with(url: &str, kept: &Path) -> RunResult {
     run_with_flags(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
-pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
+pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> RunResult {
     run_with_flags(url, backend, dataset, requests, more, &[])
 }
 
@@ -98,7 +75,7 @@ fn run_with_flags(
     requests: u32,
     more: &str,
     flags: &[&OsStr],
-) -> Ran {
+) -> RunResult {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
     let warmup = if more.starts_with("warmup") { "" } else { "warmup = 0\n" };
@@ -134,7 +111,7 @@ fn run_with_flags(
         .map(|entry| entry.unwrap().path())
         .collect();
     assert_eq!(folders.len(), 1, "{folders:?}");
-    Ran {
+    RunResult {
         code: output.status.code().unwrap(),
         stdout: text(output.stdout),
         stderr,
@@ -154,7 +131,7 @@ pub fn failure(exchange: &Exchange) -> (Class, &str) {
 
 /// Asserts that all of twelve but number 3 were answered, and gives number 3.
 #[track_caller]
-fn all_but_one(ran: &Ran) -> Exchange {
+fn all_but_one(ran: &RunResult) -> Exchange {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let mut exchanges = ran.exchanges();
     assert_eq!(exchanges.len(), 12);
@@ -168,7 +145,7 @@ fn all_but_one(ran: &Ran) -> Exchange {
 
 #[test]
 fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (misdeed, words) in [
         ("misbehave = 'panic'", "a panic on purpose"),
         ("misbehave = 'memory'", "it asked for more memory than"),
@@ -194,10 +171,9 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
 
 #[test]
 fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let backend = "call = 'encode', only-on = '!', misbehave = 'abort'";
-    let ran = run(&mock.url, backend, "mark = 3", 12, "");
-    let spoilt = all_but_one(&ran);
+    let spoilt = all_but_one(&run(&mock.url, backend, "mark = 3", 12, ""));
     assert_eq!(
         failure(&spoilt),
         (
@@ -210,7 +186,7 @@ fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
 
 #[test]
 fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     // The last one reads most of every reply well, and requests are written well all the time.
     for (call, only_on) in [("encode", ""), ("decode", ""), ("decode", "[DONE]")] {
         let backend = format!("call = '{call}', only-on = '{only_on}', misbehave = 'panic'");
@@ -236,7 +212,7 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
 
 #[test]
 fn a_reply_blown_up_beyond_measure_is_given_up() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let sandbox = "[sandbox]\nmemory = '1GiB'\nreturned = '512MiB'\nbackend-call = '60s'\n";
     let backend = "call = 'decode', answer = 'swell'";
     let ran = run(&mock.url, backend, "mark = 0", 1, sandbox);
@@ -251,8 +227,7 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame whose end only the plugin finds may be as large as any. It is left unread, and crosses
-/// to the plugin a few times, not with each of its 512 pieces.
+/// A frame that only the plugin finds may be large: it crosses to the plugin only a few times.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;
@@ -281,8 +256,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
     });
     let ran = run(&url, "raw = true, spill = true", "", 1, "");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let exchanges = ran.exchanges();
-    assert_eq!(exchanges[0].output, (PIECES * PIECE + 2).to_string());
+    assert_eq!(ran.exchanges()[0].output, (PIECES * PIECE + 2).to_string());
     let log = fs::read_to_string(ran.folder.path().join("plugins.log")).unwrap();
     let calls = log.lines().filter(|line| line.ends_with("bytes to read")).count();
     assert!((2..64).contains(&calls), "{calls}");
@@ -290,7 +264,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
 
 #[test]
 fn a_dataset_that_fails_ends_the_run() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (dataset, code, words) in [
         (
             "call = 'next', misbehave = 'abort', only-at = 70",
@@ -319,7 +293,7 @@ fn a_dataset_that_fails_ends_the_run() {
 
 #[test]
 fn samples_that_make_no_session_end_the_run() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (call, answer, at, more, words) in [
         (
             "next",
@@ -357,7 +331,7 @@ fn samples_that_make_no_session_end_the_run() {
 
 #[test]
 fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\n\
          config = {{ call = 'score', misbehave = 'panic', only-on = '!' }}\n\
@@ -366,9 +340,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
     let ran = run(&mock.url, "", "mark = 3", 12, &scorers);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     let assessment: Assessment = ran.file("assessment.json");
-    let [error] = &assessment.errors[..] else {
-        panic!("{:?}", assessment.errors);
-    };
+    let [error] = &assessment.errors[..] else { panic!("{:?}", assessment.errors) };
     assert!(
         error.starts_with(&format!("plugin `{SCORER}` failed in `score`: it panicked: "))
             && error.ends_with("a panic on purpose (scoring `sample-3`)"),
@@ -384,7 +356,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
 
 #[test]
 fn a_failing_scorer_is_dropped_after_ten_failures() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', answer = 'nan' }}\n"
     );
@@ -398,7 +370,7 @@ fn a_failing_scorer_is_dropped_after_ten_failures() {
 
 #[test]
 fn the_key_reaches_the_server_and_nothing_else() {
-    let mock = Mock::start(&["--api-key", KEY]);
+    let mock = mock(&["--api-key", KEY]);
     let scorers = format!("[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ spill = true }}\n");
     let ran = run(&mock.url, "spill = true", "spill = true", 12, &scorers);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

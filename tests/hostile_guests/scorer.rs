@@ -5,18 +5,18 @@ use plugins::scorer::Scorer;
 use serde_json::{Value, json};
 
 use super::fixture::{
-    DEEDS, SCORER, contract, exchange, fails, grants, load_bytes, patched, roomy, scorer, trapped,
+    self, DEEDS, SCORER, contract, exchange, fails, grants, load_bytes, patched, roomy, scorer,
+    trapped,
 };
 
 #[test]
 fn a_failure_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge =
+            fixture::judge(&json!({"call": "score", "misbehave": deed, "only-on": "!"}));
         for _ in 0..2 {
             trapped(&fails(judge.score(&exchange("bad!"))), SCORER, "score", cause);
-            let scores = judge.score(&exchange("fine")).unwrap();
-            assert_eq!(scores, [("length".to_owned(), 4.0)]);
+            assert_eq!(judge.score(&exchange("fine")).unwrap(), [("length".to_owned(), 4.0)]);
         }
         assert!(judge.finish().is_ok());
     }
@@ -27,8 +27,7 @@ fn failures_in_open_and_finish_name_the_call() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});
         trapped(&fails(scorer(&config, grants(&config)).open()), SCORER, "open", cause);
-        let config = json!({"call": "finish", "misbehave": deed});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge = fixture::judge(&json!({"call": "finish", "misbehave": deed}));
         trapped(&fails(judge.finish()), SCORER, "finish", cause);
         assert!(judge.score(&exchange("fine")).is_ok());
     }
@@ -41,20 +40,14 @@ fn a_score_has_a_name_and_a_finite_value() {
         ("infinite", "the score `length` is inf; scores have a name and a finite value"),
         ("nameless", "the score `` is 4; scores have a name and a finite value"),
     ] {
-        let config = json!({"call": "score", "answer": answer});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge = fixture::judge(&json!({"call": "score", "answer": answer}));
         let error = fails(judge.score(&exchange("fine")));
         contract(&error, SCORER, "score", says);
         assert!(judge.finish().is_ok());
     }
-    let config = json!({"call": "finish", "answer": "nan"});
-    let mut judge = scorer(&config, grants(&config)).open().unwrap();
-    contract(
-        &fails(judge.finish()),
-        SCORER,
-        "finish",
-        "the score `length` is NaN; scores have a name and a finite value",
-    );
+    let mut judge = fixture::judge(&json!({"call": "finish", "answer": "nan"}));
+    let says = "the score `length` is NaN; scores have a name and a finite value";
+    contract(&fails(judge.finish()), SCORER, "finish", says);
 }
 
 #[test]
@@ -62,12 +55,8 @@ fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["huge", "million"] {
         let config = json!({"call": "score", "answer": answer});
         let mut judge = scorer(&config, roomy(&config)).open().unwrap();
-        trapped(
-            &fails(judge.score(&exchange("fine"))),
-            SCORER,
-            "score",
-            "it returned more data than the 4 MiB allowed in one call",
-        );
+        let says = "it returned more data than the 4 MiB allowed in one call";
+        trapped(&fails(judge.score(&exchange("fine"))), SCORER, "score", says);
     }
 }
 
@@ -92,8 +81,7 @@ fn work_of_the_host_is_charged_to_the_scorer() {
     let mut roomy = roomy(&config);
     roomy.limits.returned_bytes = 64 << 20;
     let mut judge = scorer(&config, roomy).open().unwrap();
-    let scores = judge.score(&exchange("fine")).unwrap();
-    assert_eq!(scores[0].1, f64::from(3 << 20));
+    assert_eq!(judge.score(&exchange("fine")).unwrap()[0].1, f64::from(3 << 20));
 }
 
 #[test]
@@ -101,8 +89,7 @@ fn a_refusal_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(scorer(&config, grants(&config)).open());
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
-    let config = json!({"call": "score", "answer": "fault"});
-    let mut judge = scorer(&config, grants(&config)).open().unwrap();
+    let mut judge = fixture::judge(&json!({"call": "score", "answer": "fault"}));
     let error = fails(judge.score(&exchange("fine")));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
     assert!(!error.is_misbehaviour());
@@ -132,8 +119,7 @@ fn a_program_that_is_stopped_costs_itself_alone() {
         let mut judge = running("x-runs-answers", &config).open().unwrap();
         for _ in 0..2 {
             assert_eq!(judge.score(&exchange("bad!")).unwrap(), stopped(), "{deed}");
-            let scores = judge.score(&exchange("x")).unwrap();
-            assert_eq!(scores, ran(), "{deed}");
+            assert_eq!(judge.score(&exchange("x")).unwrap(), ran(), "{deed}");
         }
         // One sample with four programs; two of them passed.
         let run =

@@ -1,5 +1,4 @@
-//! Boundaries between the parts of the code: checked by searching for calls and names that must not
-//! be there.
+//! Boundaries between the parts of the code: calls and names that must not be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,8 +37,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// (1) A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
-/// contract has no such import.
+/// (1) A plugin sees no clock, socket, path, variable or credential: no import gives one.
 #[test]
 fn the_contract_has_no_way_out() {
     let worlds = std::fs::read_to_string(root().join("wit/worlds.wit")).unwrap();
@@ -87,16 +85,14 @@ fn shipped_components_import_nothing_else() {
     assert!(examined >= 8, "{examined} components ship");
 }
 
-/// (1) The host adds the API key after `encode`: requests are the same with and without it, the
-/// server gets it, and no file of the run holds it.
+/// (1) The host adds the API key after `encode`: requests stay the same, and no file holds it.
 #[tokio::test(start_paused = true)]
 async fn the_key_goes_to_the_server_and_nowhere_else() {
     const KEY: &str = "sk-do-not-tell-7391";
     let locked = format!("api-key = '{KEY}'");
-    let open = Trial::of(SCENARIO).run().await;
-    let trial = Trial::of(SCENARIO).against(&locked);
-    let refused = trial.run().await;
-    assert_eq!(refused.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
+    let open = Trial::new(SCENARIO).run().await;
+    let trial = Trial::new(SCENARIO).against(&locked);
+    assert_eq!(trial.run().await.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
     let admitted = trial.api_key(KEY).run().await;
     assert_eq!(admitted.failures(), []);
     for (with, without) in admitted.exchanges.iter().zip(&open.exchanges) {
@@ -114,11 +110,10 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long
-/// after it arrived, has the times at which its frames were read.
+/// (2) Receive times precede plugin code: a reply decoded late has the times of its reading.
 #[test]
 fn decoding_late_moves_no_instant() {
-    let resolved = Trial::of(SCENARIO).resolve();
+    let resolved = Trial::new(SCENARIO).resolve();
     let data = |text: &str| {
         format!(
             r#"{{"id":"c","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#
@@ -154,8 +149,7 @@ fn decoding_late_moves_no_instant() {
     let mut framer = Framer::new(Framing::EventStream);
     for (at, data) in pieces {
         let mut frames = Frames::default();
-        let event = format!("data: {data}\n\n");
-        framer.push(Nanos(at), event.as_bytes(), &mut frames).unwrap();
+        framer.push(Nanos(at), format!("data: {data}\n\n").as_bytes(), &mut frames).unwrap();
         let held = backlog.queue(frames.memory());
         reply.frames(frames, Nanos::ZERO, held);
     }
@@ -178,6 +172,5 @@ fn decoding_late_moves_no_instant() {
 
 fn open_exchange() -> Open {
     let sample = serde_json::json!({ "id": "a", "request-bytes": 1, "request-digest": "00" });
-    let prepared = Prepared::new(0, serde_json::from_value(sample).unwrap());
-    prepared.due(Nanos(500), None).open()
+    Prepared::new(0, serde_json::from_value(sample).unwrap()).due(Nanos(500), None).open()
 }

@@ -1,5 +1,4 @@
-//! Each key of a scenario changes the plan where its declaration says, and nowhere else: a
-//! comparison of two runs rests on it.
+//! Each key of a scenario changes the plan where its declaration says, and nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +17,8 @@ const PLAIN: [&str; 6] = [
     "load.requests=10",
 ];
 
-/// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// Returns the settings that a key needs beside it, and its own value where no value of its type
-/// would do.
+/// Returns the settings that a key needs beside it, and its value if its type does not do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = ["load.arrival=poisson", "load.ramp.from=1", "load.ramp.to=2", "load.ramp.over=9s"];
@@ -71,8 +68,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
                 "load.stages[].shape" => ("exponential", "linear"),
                 _ => ("'9s'", "'7s'"),
             };
-            let changed = stages.replace(from, to);
-            return (vec![poisson[0].into(), stages.into()], Some(changed));
+            return (vec![poisson[0].into(), stages.into()], Some(stages.replace(from, to)));
         }
         _ => (&[], None),
     };

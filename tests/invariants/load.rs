@@ -23,7 +23,7 @@ use session::gate::{Gate, Stage};
 use session::live::Live;
 use session::run::{Control, Setup, on_threads};
 
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const SCENARIO: &str = r#"
 target.model = "mock"
@@ -35,7 +35,7 @@ load = { requests = 30, arrival = "poisson", rate = 40.0, warmup = 0, seed = 7 }
 
 /// Without ids, which differ from process to process on purpose.
 fn trial() -> Trial {
-    Trial::of(SCENARIO).with("request.ids.request = 'off'")
+    Trial::new(SCENARIO).with("request.ids.request = 'off'")
 }
 
 /// The time when the plan's requests are due, from the start of the measurement.
@@ -80,8 +80,7 @@ async fn due_times_and_requests_are_the_plans() {
     }
 }
 
-/// 3 and 7 on threads of their own, in real time and over TCP: the same due times, to the
-/// nanosecond, and the same requests.
+/// 3 and 7 on threads, in real time and over TCP: the same requests at the same due times.
 #[test]
 fn threads_and_real_time_change_neither() {
     let resolved = trial().resolve();
@@ -144,8 +143,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
     (address.recv().unwrap(), stop)
 }
 
-/// (4) Latency is reported from due and from sent; the difference is queueing and send lag, and a
-/// large lag is a finding.
+/// (4) Latency counts from due and from sent; between them are queueing and send lag.
 #[tokio::test(start_paused = true)]
 async fn own_lateness_is_reported() {
     let ran = trial().with("load.max-in-flight = 3").run().await;
@@ -162,8 +160,7 @@ async fn own_lateness_is_reported() {
         let apart = ran.metric(from_due).mean - ran.metric(from_sent).mean;
         assert!((apart - mean).abs() < 1e-6, "{from_due}");
     }
-    let parted = ran.metric("queue").mean + ran.metric("send-lag").mean;
-    assert!((parted - mean).abs() < 1e-6);
+    assert!((ran.metric("queue").mean + ran.metric("send-lag").mean - mean).abs() < 1e-6);
 
     let on_time = trial().run().await;
     let finding = |summary: &Summary| {
@@ -194,8 +191,7 @@ async fn own_lateness_is_reported() {
 /// (5) Load that could not be offered is recorded: whatever is due has a record, sent or not.
 #[tokio::test(start_paused = true)]
 async fn nothing_due_is_without_a_record() {
-    let over = "load.duration = '2s'\nload.max-in-flight = 2";
-    let ran = trial().with(over).run().await;
+    let ran = trial().with("load.duration = '2s'\nload.max-in-flight = 2").run().await;
     let arrival = &ran.plan.load.arrival;
     let due_within = arrival
         .due_times(7, None, &Trace::default())
@@ -204,8 +200,7 @@ async fn nothing_due_is_without_a_record() {
     assert_eq!(ran.measured().count(), due_within);
     let indexes: Vec<u64> = ran.measured().map(|e| e.index).collect();
     assert_eq!(indexes, (0..due_within as u64).collect::<Vec<_>>());
-    let failures = &ran.summary.requests.failures;
-    let not_sent = failures[&Class::NotSent].count;
+    let not_sent = ran.summary.requests.failures[&Class::NotSent].count;
     assert_eq!(not_sent as usize + ran.truths.len(), due_within);
     assert!(not_sent > 0);
 }
@@ -222,8 +217,7 @@ async fn nothing_is_tried_twice() {
     }
 }
 
-/// (13) Slices of a plan hold their own samples and due times, together they are the plan, and the
-/// summary of their records is the summary of the whole.
+/// (13) Slices have their own samples and due times; together they are the plan and its summary.
 #[tokio::test(start_paused = true)]
 async fn slices_make_the_whole() {
     let whole = trial().run().await;
@@ -247,8 +241,7 @@ async fn slices_make_the_whole() {
     assert_eq!(Summary::new(&facts, &merged), whole.summary);
 }
 
-/// (13) Slices that begin at one instant of one clock make the records of the whole as they are:
-/// nothing is shifted, and due times are equal to the nanosecond.
+/// (13) Slices that begin at one instant make the records of the whole, to the nanosecond.
 #[tokio::test(start_paused = true)]
 async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let whole = trial().with("load.warmup = 2").run().await;
@@ -262,8 +255,7 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let starter = async {
         for gate in &gates {
             let mut stages = gate.stages();
-            let ready = stages.wait_for(|stage| *stage == Stage::Ready).await;
-            drop(ready.unwrap());
+            drop(stages.wait_for(|stage| *stage == Stage::Ready).await.unwrap());
         }
         let start = whole.start();
         assert!(began.now() <= start, "warming up takes one reply, or two");
@@ -291,9 +283,8 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     assert_eq!(alone.requests.successful, 30);
 }
 
-/// The records of a slice as if all slices had begun at the same time: a slice's clock is its own,
-/// and the plan says when its first request was due.
-fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
+/// A slice's records by one clock for all: the plan has the due time of its first request.
+fn on_the_clock_of(whole: &RunResult, slice: RunResult) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
     let began = first.due.0 - planned()[first.index as usize].0;
     let whole_began = whole.start().0;
@@ -371,7 +362,7 @@ async fn any_number_of_slices_sends_the_whole_plan() {
     ] {
         let trial = || {
             let load = format!("[load]\nrequests = 30\nwarmup = {warmup}\nseed = 7\n{over}");
-            Trial::of(&format!("{ALIKE}{load}"))
+            Trial::new(&format!("{ALIKE}{load}"))
         };
         let whole = trial().run().await;
         let mut together = Vec::new();
@@ -397,13 +388,12 @@ async fn slices_by_time_ask_as_much_as_the_whole() {
             let load = format!(
                 "[load]\narrival = 'closed'\nconcurrency = {users}\nduration = '2s'\nwarmup = 0\n"
             );
-            Trial::of(&format!("{ALIKE}{load}"))
+            Trial::new(&format!("{ALIKE}{load}"))
         };
         let whole = trial().run().await;
         let mut together = Vec::new();
         for index in 0..of {
-            let slice = trial().slice(index, of).run().await;
-            together.extend(from_the_start(&slice));
+            together.extend(from_the_start(&trial().slice(index, of).run().await));
         }
         together.sort_unstable();
         assert_eq!(together, from_the_start(&whole), "{users} users");
@@ -418,9 +408,8 @@ dataset.plugin = "datasets/random.wasm"
 dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
 "#;
 
-/// The measured requests by number, with when each was due, let go and sent since the measurement
-/// began.
-fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
+/// The measured requests by number: due, let go and sent since the measurement began.
+fn from_the_start(ran: &RunResult) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
     let first = ran.measured().map(|exchange| exchange.due).min();
     let start = first.unwrap_or_default().since(ran.plan.first_due());
     let since = |at: Nanos| at.since(start);

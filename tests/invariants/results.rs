@@ -6,7 +6,7 @@ use model::exchange::{Class, Exchange};
 use report::{csv, json, schema};
 use result::summary::Summary;
 
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const SCENARIO: &str = r#"
 target.model = "mock"
@@ -17,10 +17,9 @@ load = { requests = 20, arrival = "constant", rate = 10.0, warmup = 2 }
 timeouts.token-gap = "1s"
 "#;
 
-/// A run with every kind of outcome: successes, failures of several classes, a cap, a warmup,
-/// reasoning.
+/// A run with every kind of outcome: successes, several failures, a cap, a warmup, reasoning.
 fn mixed() -> Trial {
-    Trial::of(SCENARIO)
+    Trial::new(SCENARIO)
         .with("load.max-in-flight = 2\nload.duration = '2s'\nbackend.config.route = 'chat'")
         .against("reasoning-tokens = 3")
         .against("[[fault]]\nkind = 'http-error'\nrequests = [4]")
@@ -29,7 +28,7 @@ fn mixed() -> Trial {
 }
 
 /// The table as rows of cells by column name.
-fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
+fn table(ran: &RunResult) -> Vec<BTreeMap<String, String>> {
     let mut text = Vec::new();
     csv::csv(&mut text, &ran.facts, &ran.exchanges).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -38,11 +37,10 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
     lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
 }
 
-/// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
-/// cell.
+/// (8) Absent is not zero: a value that a whole reply lacks has no line, no key, an empty cell.
 #[tokio::test(start_paused = true)]
 async fn figures_without_a_measurement_are_absent() {
-    let whole = Trial::of(SCENARIO).with("request.stream = false").run().await;
+    let whole = Trial::new(SCENARIO).with("request.stream = false").run().await;
     assert_eq!(whole.failures(), []);
     let json = json::json(&whole.summary).unwrap();
     assert!(!json.contains("null"), "{json}");
@@ -61,8 +59,7 @@ async fn figures_without_a_measurement_are_absent() {
     }
 }
 
-/// (8) A failed request has no figures for stages that it did not reach, and none is in a
-/// statistic.
+/// (8) A failed request has no figures for stages that it did not reach, nor a place in statistics.
 #[tokio::test(start_paused = true)]
 async fn failures_leave_empty_cells() {
     let ran = mixed().run().await;
@@ -81,7 +78,7 @@ async fn failures_leave_empty_cells() {
     for metric in ["ttft", "e2e", "tpot", "output-tokens"] {
         assert_eq!(ran.everywhere(metric).1, answered, "{metric}");
     }
-    let all_refused = Trial::of(SCENARIO).against("[[fault]]\nkind = 'http-error'").run().await;
+    let all_refused = Trial::new(SCENARIO).against("[[fault]]\nkind = 'http-error'").run().await;
     let json = json::json(&all_refused.summary).unwrap();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(value["tokens"]["output"].get("total").is_none(), "{json}");
@@ -94,7 +91,7 @@ async fn failures_leave_empty_cells() {
 #[tokio::test(start_paused = true)]
 async fn percentiles_come_from_samples() {
     let over = "load.requests = 5\nload.max-in-flight = 2\nreport.percentiles = [25, 50, 90, 99]";
-    let ran = Trial::of(SCENARIO).with(over).run().await;
+    let ran = Trial::new(SCENARIO).with(over).run().await;
     let from_due = ran.metric("e2e-from-due");
     for (percent, wanted) in [(25.0, 320.0), (50.0, 440.0), (90.0, 512.0), (99.0, 555.2)] {
         let got = from_due.percentile(percent).unwrap();
@@ -116,8 +113,7 @@ async fn percentiles_come_from_samples() {
 #[tokio::test(start_paused = true)]
 async fn results_agree_with_their_schemas() {
     let ran = mixed().run().await;
-    let classes = ran.summary.requests.failures.keys();
-    assert!(classes.count() >= 4, "{}", ran.text);
+    assert!(ran.summary.requests.failures.keys().count() >= 4, "{}", ran.text);
     let validator = |name: &str| {
         let path =
             format!("{}/../show/report/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));

@@ -8,10 +8,9 @@ use tempfile::TempDir;
 
 use super::follows;
 use crate::support::port;
-use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
+use crate::support::process::{Exit, Process, processes_with, run_patiently, runner, signal};
 
-/// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
-/// eighth of the throughput with 8.
+/// A closed loop of 8 users, 2 ms a token: one slot has an eighth of the throughput of 8.
 const SCENARIO: &str = r#"
 name = "short"
 [dataset]
@@ -50,6 +49,13 @@ impl Files {
         Files { folder, port }
     }
 
+    /// Changes the text of the lab file.
+    fn change(&self, changed: impl FnOnce(String) -> String) {
+        let lab = self.path().join("lab.toml");
+        let text = std::fs::read_to_string(&lab).unwrap();
+        std::fs::write(&lab, changed(text)).unwrap();
+    }
+
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -63,15 +69,14 @@ impl Files {
         command
     }
 
-    pub(super) fn made(&self) -> Ended {
+    pub(super) fn made(&self) -> Exit {
         run_patiently(&mut self.command(&[]))
     }
 
     fn journal(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path().join("out/journal.jsonl"));
         let text = text.unwrap_or_default();
-        let lines = text.lines();
-        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// The number of events of a kind the journal that has.
@@ -147,13 +152,10 @@ fn the_best_option_wins_and_a_crashing_option_does_not() {
     assert_eq!(files.report()["studies"], report["studies"]);
 }
 
-/// An engine that takes two seconds to load, and 300 ms for a first token: both times are figures,
-/// and a constraint on them is judged.
+/// An engine that loads for two seconds, and 300 ms to a first token: two figures, one judged.
 #[test]
 fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
     let mock = format!("launch = [\"{}\", \"mock\"", env!("CARGO_BIN_EXE_runner"));
     let slow = format!(
         "launch = [\"sh\", \"-c\", \"sleep 2; exec \\\"$0\\\" \\\"$@\\\"\", \"{}\", \"mock\"",
@@ -162,10 +164,11 @@ fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let objective = "[objective]\nmaximize = \"throughput.output-tokens-per-s\"";
     let start = "[objective]\nminimize = \"engine.first-token-after-s\"\n\
                  subject-to = [\"engine.ready-after-s < 1s\"]";
-    let (text, slow) = (text.replace(objective, start), slow);
-    let text = text.replace(&mock, &slow).replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
-    let options = text.find("[engines.options]").unwrap();
-    std::fs::write(&lab, &text[..options]).unwrap();
+    files.change(|text| {
+        let text = text.replace(objective, start).replace(&mock, &slow);
+        let text = text.replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
+        text.split("[engines.options]").next().unwrap().to_owned()
+    });
     let made = files.made();
     let report = files.report();
     let start = &report["starts"][0];
@@ -235,14 +238,11 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     assert!(files.page().contains("max-concurrency 8"));
 }
 
-/// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the
-/// lab.
+/// A full disk or a loss of power cuts a journal anywhere: the lab loses no measurement.
 #[test]
 fn resumes_a_cut_journal() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
-    std::fs::write(&lab, text.replacen("\"mock\"", "\"möck\"", 1)).unwrap();
+    files.change(|text| text.replacen("\"mock\"", "\"möck\"", 1));
     files.made().with_code(0);
     let runs = files.events("finished");
     let path = files.path().join("out/journal.jsonl");
@@ -269,17 +269,17 @@ fn resumes_a_cut_journal() {
 #[test]
 fn a_second_interrupt_kills_the_engine_and_says_so() {
     let files = Files::new("", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
     let deaf = "trap '' TERM; touch deaf; while :; do sleep 1; done; : deaf on {port}";
-    let lines = text.lines().map(|line| {
-        if line.starts_with("launch") {
-            format!("launch = [\"sh\", \"-c\", \"{deaf}\"]")
-        } else {
-            line.to_owned()
-        }
+    files.change(|text| {
+        let lines = text.lines().map(|line| {
+            if line.starts_with("launch") {
+                format!("launch = [\"sh\", \"-c\", \"{deaf}\"]")
+            } else {
+                line.to_owned()
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
     });
-    std::fs::write(&lab, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let engine = format!("deaf on {}", files.port);
     let mut process = Process::start(&mut files.command(&[]));
     process.until("the engine is deaf", |_| files.path().join("deaf").exists());
@@ -291,16 +291,14 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     assert!(processes_with(&engine).is_empty(), "{ended:#?}");
 }
 
-/// The engine is killed in the middle of a run: that run is made again, and the page has no figure
-/// of it.
+/// The engine is killed in a run: that run is made again, and the page has no figure of it.
 #[test]
 fn an_engine_that_dies_in_a_run_is_started_again() {
     let files =
         Files::new("strategy = \"matrix\"\nrepeats = 1\nretries = 1", "max-concurrency = [1, 8]");
     let mut process = Process::start(&mut files.command(&[]));
     process.until("a run begins", |_| files.events("running") > 0);
-    let holder = format!("mock --port {}", files.port);
-    let engines = processes_with(&holder);
+    let engines = processes_with(&format!("mock --port {}", files.port));
     assert!(!engines.is_empty());
     for engine in engines {
         signal(engine, "KILL");
@@ -326,8 +324,7 @@ fn an_occupied_port_is_refused_and_its_holder_lives() {
 
 #[test]
 fn mistakes_of_a_lab_file_are_reported_at_once() {
-    let files = Files::new("repeets = 2", "max-concurrency = []");
-    let ended = files.made().with_code(3);
+    let ended = Files::new("repeets = 2", "max-concurrency = []").made().with_code(3);
     for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {
         assert!(ended.stderr.contains(part), "{part}\n{ended:#?}");
     }
@@ -358,20 +355,15 @@ fn a_lab_over_loads_is_drawn() {
     for part in ["<svg", "id=\"curve-1-1\""] {
         assert!(html.contains(part), "{part}");
     }
-    let drawn = files.drawn();
-    assert!(drawn == files.drawn_again());
+    assert!(files.drawn() == files.drawn_again());
     files.follow_their_schemas();
 }
 
-/// An engine is in a session of its own, and only its launch's identifier connects it with its lab:
-/// it ends with a killed lab.
+/// Only its launch's identifier connects an engine's session with its lab: it ends with the lab.
 #[test]
 fn an_engine_ends_with_a_lab_that_is_killed() {
     let files = Files::new("", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
-    let elsewhere = text.replacen("launch = [", "launch = [\"setsid\", \"--wait\", ", 1);
-    std::fs::write(&lab, elsewhere).unwrap();
+    files.change(|text| text.replacen("launch = [", "launch = [\"setsid\", \"--wait\", ", 1));
     let mut process = Process::start(&mut files.command(&[]));
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("KILL");
@@ -393,8 +385,7 @@ fn labs_that_ship_can_be_planned() {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command.args(["lab", lab, "--dry-run", "--folder", "out"]).current_dir(folder.path());
-        let ended = run_patiently(&mut command);
-        let ended = ended.with_code(0);
+        let ended = run_patiently(&mut command).with_code(0);
         assert!(
             ended.stdout.contains("port 23333") || ended.stdout.contains("--port=8000"),
             "{lab}: {ended:#?}"

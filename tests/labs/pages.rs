@@ -15,8 +15,7 @@ use crate::support::process::{Mock, run_patiently};
 const SCROLLED: &str = "[...document.querySelectorAll('.scroll')]
     .filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
     .map((e) => e.textContent.slice(0, 60))";
-/// The width of the narrowest point that is drawn. The points of a line are one path; its first
-/// point is measured alone.
+/// The width of the narrowest drawn point. A line's points are one path: its first is measured.
 const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cross')]
     .filter((e) => e.getClientRects().length)
     .map((e) => {
@@ -52,9 +51,7 @@ async fn shows_its_answer(browser: &Browser, page: &Path) {
 
 #[tokio::test]
 async fn pages_of_sweeps_searches_and_labs_fit_a_desk_and_a_telephone() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     for (what, flags) in [("sweep", SWEEP), ("search", SEARCH)] {
         let ended = run_patiently(&mut command(what, &mock, &folder, flags)).with_code(0);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::follows;
-use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Exit, Mock, Process, run_patiently, runner, words};
 
 /// Four slots, each taken for 15 ms: at most 267 requests a second.
 pub(super) const ENGINE: [&str; 6] = ["--ttft", "5ms", "--itl", "1ms", "--max-concurrency", "4"];
@@ -27,33 +27,30 @@ pub(super) fn command(
     command
 }
 
-fn json(ended: &Ended) -> Value {
+fn json(ended: &Exit) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:#?}"))
 }
 
 /// The folder in which it was saved, as it says at its end.
-pub(super) fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
+pub(super) fn saved(ended: &Exit, what: &str, folder: &TempDir) -> std::path::PathBuf {
     let lines = ended.stderr.lines().rev();
     let place = lines.filter_map(|line| line.strip_prefix(&format!("{what}: "))).next();
     folder.path().join(place.unwrap_or_else(|| panic!("{ended:#?}")))
 }
 
 /// Its page is drawn again as it was, its charts are pictures too, and its file follows its schema.
-fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
+fn is_drawn(ended: &Exit, what: &str, folder: &TempDir, chart: &str) {
     let kept = saved(ended, what, folder);
     let page = std::fs::read_to_string(kept.join(format!("{what}.html"))).unwrap();
     assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");
     let report = |flags: &str| {
-        let mut command = runner();
-        command.arg("report").arg(&kept).args(words(flags));
-        run_patiently(&mut command).with_code(0).stdout
+        run_patiently(runner().arg("report").arg(&kept).args(words(flags))).with_code(0).stdout
     };
     assert!(report("--format html") == page);
     let markdown = report("--format markdown");
     assert!(markdown.contains("## Runs"));
     // Its title is about all runs, not about the first run's load.
-    let title = markdown.lines().find(|line| line.starts_with("# "));
-    let title = title.unwrap_or_default();
+    let title = markdown.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
     assert!(title.contains("random 16/11"), "{title}");
     assert!(!title.contains("random 16/11, "), "{title}");
     let picture = report(&format!("--format svg --chart {chart}"));
@@ -67,8 +64,7 @@ pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --r
 #[test]
 fn the_highest_rate_lies_below_the_engines_capacity() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
-    let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
-    let ended = ended.with_code(0);
+    let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH)).with_code(0);
     is_drawn(&ended, "search", &folder, "tier-1-objective-1");
     let answer = json(&ended);
     follows("search", &answer);
@@ -148,8 +144,7 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
 
-/// The folder has the scenario and the flags, also flags from the environment; only possible
-/// secrets are given again.
+/// The folder has the scenario and all flags, also the environment's, except possible secrets.
 #[test]
 fn a_folder_is_all_that_is_needed_to_go_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));

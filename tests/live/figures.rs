@@ -10,7 +10,7 @@ use session::live::exposition::{self, Identity};
 use session::live::{Phase, Snapshot};
 
 use super::exposition::{Page, Sample};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const SCENARIO: &str = r#"
 target.model = "mock"
@@ -23,19 +23,19 @@ timeouts = { first-token = '1s', token-gap = '1s' }
 
 /// Answers, failures of several classes, a cap, a warm-up.
 fn eventful() -> Trial {
-    Trial::of(SCENARIO)
+    Trial::new(SCENARIO)
         .with("load.max-in-flight = 2")
         .against("[[fault]]\nkind = 'http-error'\nstatus = 429\nevery = 5")
         .against("[[fault]]\nkind = 'cut'\nafter-tokens = 3\nevery = 7")
 }
 
-fn page(ran: &Ran) -> Page {
+fn page(ran: &RunResult) -> Page {
     let identity = Identity::new("20260102-030405-trial", &ran.plan);
     Page::read(&exposition::page(&identity, ran.live.snapshot()))
 }
 
 #[track_caller]
-fn assert_near(seen: Quantiles, ran: &Ran, name: &str) {
+fn assert_near(seen: Quantiles, ran: &RunResult, name: &str) {
     let metric = ran.metric(name);
     let near = |seen: f64, exact: f64, error: f64| (seen - exact).abs() <= error * exact + 1e-6;
     assert_eq!(seen.count, metric.count, "{name}");
@@ -117,7 +117,7 @@ async fn the_last_page_equals_the_summary() {
 /// A value that a device does not report has no series, and a device that reports nothing has none.
 #[tokio::test(start_paused = true)]
 async fn devices_have_series_while_they_are_read() {
-    let ran = Trial::of(SCENARIO).run().await;
+    let ran = Trial::new(SCENARIO).run().await;
     let none = page(&ran);
     assert_eq!(none.of("runner_device_power_watts", &[]).count(), 0);
     let device = |index, uuid: &str| Device {
@@ -174,7 +174,7 @@ async fn looking_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_plan_decides_the_due_and_waiting_requests() {
     // A reply takes 320 ms, so one at a time serves a third of the due requests.
-    let trial = Trial::of(SCENARIO).with("load.max-in-flight = 1");
+    let trial = Trial::new(SCENARIO).with("load.max-in-flight = 1");
     let ran = trial.looked_at(Duration::from_millis(70)).run().await;
     let due: Vec<Nanos> = (ran.plan.due_times(&Trace::default()))
         .map(|due| match due {

@@ -48,19 +48,16 @@ fn a_backend_that_is_unsteady_is_found_out() {
         ("trusting", "misbehaved", "it panicked: "),
     ];
     for (fault, kind, words) in faults {
-        let config = format!("fault = \"{fault}\"\n");
-        let project = Project::asking(&config, "reply.lines", WORDS);
+        let project = Project::asking(&format!("fault = \"{fault}\"\n"), "reply.lines", WORDS);
         project.test(&["--bless"]).with_code(4);
-        let report = project.report(4);
-        let failures = failures(&report);
+        let failures = failures(&project.report(4));
         assert!(
             failures.iter().any(|(found, message)| found == kind && message.contains(words)),
             "{fault}: {failures:#?}"
         );
         // Output of a plugin that does something wrong is not written.
         for file in ["events.json", "request.http"] {
-            let path = project.path(&format!("cases/words/{file}"));
-            assert!(!path.exists(), "{fault}: {file}");
+            assert!(!project.path(&format!("cases/words/{file}")).exists(), "{fault}: {file}");
         }
     }
 }
@@ -103,16 +100,14 @@ fn a_steady_backend_holds_in_every_framing() {
 #[test]
 fn a_raw_backend_that_drops_partial_frames_is_detected() {
     let config = "framing = \"raw\"\nfault = \"forgets\"\n";
-    let project = Project::asking(config, "reply.bin", WORDS);
-    let failures = failures(&project.report(4));
+    let failures = failures(&Project::asking(config, "reply.bin", WORDS).report(4));
     assert!(failures[0].1.contains("cuts it at random bytes"), "{failures:#?}");
 }
 
 #[test]
 fn a_raw_reply_that_is_read_twice_is_found_out() {
     let config = "framing = \"raw\"\nfault = \"reads-twice\"\n";
-    let project = Project::asking(config, "reply.bin", WORDS);
-    let failures = failures(&project.report(4));
+    let failures = failures(&Project::asking(config, "reply.bin", WORDS).report(4));
     assert!(
         failures.iter().any(
             |(kind, message)| kind == "unstable" && message.contains("cuts it at random bytes")
@@ -123,7 +118,7 @@ fn a_raw_reply_that_is_read_twice_is_found_out() {
 
 #[test]
 fn a_request_is_written_from_the_last_replys_values() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     let sample = |carry: &str| {
         format!(
             "{{\"id\": \"2\", \"prompt\": {{\"text\": \"x\"}}, \"earlier\": {{\"carry\": {carry}, \"messages\": 3}}}}\n"
@@ -181,7 +176,7 @@ fn a_reply_begins_with_its_head() {
 
 #[test]
 fn input_beside_replies_is_damaged_too() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     project.write("cases/error/config.toml", "fault = \"trusting\"\n");
     project.write("cases/error/sample.json", SAMPLE);
     project.write("cases/error/reply.429.txt", "too much to do");
@@ -191,7 +186,7 @@ fn input_beside_replies_is_damaged_too() {
             && message.contains("only text comes")),
         "{found:#?}"
     );
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     project.write("cases/metrics/config.toml", "fault = \"trusting\"\n");
     project.write("cases/metrics/control.txt", "metrics\n");
     project.write("cases/metrics/reply.txt", "12\n");
@@ -206,7 +201,7 @@ fn input_beside_replies_is_damaged_too() {
 #[test]
 fn over_grpc_the_reply_to_a_control_request_has_its_trailers() {
     let component = super::component("backends/triton-grpc.wasm");
-    let project = Project { component, ..Project::of("unsteady-backend") };
+    let project = Project { component, ..Project::new("unsteady-backend") };
     let list = br#"{"data": [{"id": "m"}]}"#;
     let message = [&[0, 0, 0, 0, list.len() as u8], &list[..]].concat();
     project.write("cases/models/control.txt", "list-models\n");
@@ -248,11 +243,8 @@ fn a_dataset_that_is_unsteady_is_found_out() {
         ("remarks-by-call", "unstable", "one by one, in a fresh instance, gives different remarks"),
     ];
     for (fault, kind, words) in faults {
-        let project = Project::of("unsteady-dataset");
-        let turns = match fault {
-            "scattered" | "orphans" | "hasty" => 3,
-            _ => 1,
-        };
+        let project = Project::new("unsteady-dataset");
+        let turns = if matches!(fault, "scattered" | "orphans" | "hasty") { 3 } else { 1 };
         let config = format!("fault = \"{fault}\"\nturns = {turns}\n");
         project.write("cases/some/config.toml", config);
         project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
@@ -264,12 +256,11 @@ fn a_dataset_that_is_unsteady_is_found_out() {
     }
 }
 
-/// Most runs draw spare samples, so a case that asks for none must not pass where they break the
-/// sessions.
+/// Most runs draw spare samples: a case without any must not pass if they break the sessions.
 #[test]
 fn every_case_finds_a_spare_sample_that_splits_a_session() {
     let case = |fault: &str| {
-        let project = Project::of("unsteady-dataset");
+        let project = Project::new("unsteady-dataset");
         let config = format!("fault = \"{fault}\"\nturns = 3\n");
         project.write("cases/some/config.toml", config);
         project.write("cases/some/case.toml", "seed = 7\n");
@@ -312,7 +303,7 @@ fn every_case_finds_a_spare_sample_that_splits_a_session() {
 #[test]
 fn a_key_in_a_header_of_the_host_is_refused() {
     for name in ["host", "Content-Length", "te", ""] {
-        let project = Project::of("keyed-backend");
+        let project = Project::new("keyed-backend");
         let config = format!("scheme = \"header\"\nname = \"{name}\"\n");
         project.write("cases/some/config.toml", config);
         project.write("cases/some/sample.json", SAMPLE);
@@ -324,7 +315,7 @@ fn a_key_in_a_header_of_the_host_is_refused() {
             "{found:#?}"
         );
     }
-    let project = Project::of("keyed-backend");
+    let project = Project::new("keyed-backend");
     let config = "scheme = \"header\"\nname = \"x-api-key\"\n";
     project.write("cases/some/config.toml", config);
     project.write("cases/some/sample.json", SAMPLE);
@@ -333,7 +324,7 @@ fn a_key_in_a_header_of_the_host_is_refused() {
 
 #[test]
 fn a_steady_dataset_holds_and_depends_on_its_seed() {
-    let project = Project::of("unsteady-dataset");
+    let project = Project::new("unsteady-dataset");
     project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
     project.test(&["--bless"]).with_code(0);
     let digest = project.read("cases/some/digest.txt");
@@ -349,7 +340,7 @@ fn a_steady_dataset_holds_and_depends_on_its_seed() {
 
 #[test]
 fn sessions_and_remarks_are_expectations() {
-    let project = Project::of("unsteady-dataset");
+    let project = Project::new("unsteady-dataset");
     project.write("cases/some/config.toml", "turns = 3\nremarks = true\n");
     project.write("cases/some/case.toml", "sessions = 4\n");
     project.test(&["--bless"]).with_code(0);
@@ -378,7 +369,7 @@ fn sessions_and_remarks_are_expectations() {
 
 #[test]
 fn a_scorer_that_gives_no_number_is_found_out() {
-    let project = Project::of("hostile-scorer");
+    let project = Project::new("hostile-scorer");
     project.write("cases/some/exchanges.json", "[{\"id\": \"a\", \"output\": \"x\"}]\n");
     project.test(&["--bless"]).with_code(0);
     let scores = project.read("cases/some/scores.json");

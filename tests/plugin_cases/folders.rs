@@ -26,10 +26,8 @@ fn blessing_writes_expectations_that_hold() {
     }
     assert_eq!(project.read("cases/words/request.http"), "POST /1\n");
     assert_eq!(project.read("cases/words/error.txt"), "protocol: `TWO` is no word\n");
-    assert_eq!(
-        project.read("cases/words/events.json"),
-        "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}\n]\n"
-    );
+    let expected = "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}\n]\n";
+    assert_eq!(project.read("cases/words/events.json"), expected);
     let ended = project.test(&[]).with_code(0);
     assert_eq!(ended.stderr, "");
     // A second time there is nothing to write.
@@ -53,7 +51,7 @@ fn a_project_brings_its_component() {
 
 #[test]
 fn cases_in_no_project_need_the_component_named() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     project.write("some/a/sample.json", SAMPLE);
     let ended = run(&mut project.command(&["some"])).with_code(2);
     assert!(ended.stderr.contains("name the component with --plugin"));
@@ -73,7 +71,7 @@ fn a_filter_chooses_and_must_choose_something() {
 
 #[test]
 fn all_mistakes_of_all_cases_are_reported_at_once() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     project.write("cases/a/sample.json", "{\"id\": 1}");
     project.write("cases/a/event.json", "[]");
     project.write("cases/a/config.toml", "framing = \"lines\"\nframing = \"raw\"\n");
@@ -105,7 +103,7 @@ fn all_mistakes_of_all_cases_are_reported_at_once() {
 
 #[test]
 fn mistakes_in_cases_of_datasets_and_scorers_are_reported() {
-    let project = Project::of("unsteady-dataset");
+    let project = Project::new("unsteady-dataset");
     project.write("cases/a/config.toml", "x = inf\n");
     project.write("cases/b/case.toml", "tokenizer = \"pears\"\nfiles.data = \"../none.json\"\n");
     let ended = project.test(&[]).with_code(3);
@@ -117,7 +115,7 @@ fn mistakes_in_cases_of_datasets_and_scorers_are_reported() {
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
-    let project = Project::of("hostile-scorer");
+    let project = Project::new("hostile-scorer");
     project.write("cases/a/exchanges.json", "[]");
     project.write("cases/a/exchanges.jsonl", "");
     project.write("cases/b/exchanges.jsonl", "{\"id\": \"a\"}\n\n{\"id\": 2}\n");
@@ -134,7 +132,7 @@ fn mistakes_in_cases_of_datasets_and_scorers_are_reported() {
 
 #[test]
 fn no_case_no_folder_no_plugin_and_a_wrong_framing() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     let ended = project.test(&[]).with_code(3);
     assert!(ended.stderr.contains("has no cases"), "{}", ended.stderr);
     let ended = project.test(&["nowhere"]).with_code(3);
@@ -150,7 +148,7 @@ fn no_case_no_folder_no_plugin_and_a_wrong_framing() {
 
 #[test]
 fn pictures_lie_beside_the_sample_and_must_be_there() {
-    let project = Project::of("unsteady-backend");
+    let project = Project::new("unsteady-backend");
     let sample = "{\"id\": \"1\", \"prompt\": {\"messages\": [{\"role\": \"user\", \"content\": [{\"image\": {\"media-type\": \"image/png\", \"file\": \"a.png\"}}]}]}}";
     project.write("cases/a/sample.json", sample);
     let ended = project.test(&[]).with_code(3);

@@ -85,10 +85,7 @@ fn junit() {
     let failed: Vec<(&str, bool)> = suite
         .test_cases
         .iter()
-        .map(|case| {
-            let failed = !matches!(case.status, TestCaseStatus::Success { .. });
-            (case.name.as_str(), failed)
-        })
+        .map(|case| (case.name.as_str(), !matches!(case.status, TestCaseStatus::Success { .. })))
         .collect();
     assert_eq!(failed, [("differs", true), ("traps", true), ("words", false)]);
     transcript("plugin-test-junit", &redacted(&xml));

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use super::component;
 use crate::support::process::{run, runner};
 
-/// Folders of plugins that have cases, as `KIND/NAME`. Plugins that another language's tools build
-/// are tested with the examples.
+/// Folders of plugins with cases, as `KIND/NAME`. The examples' tests cover other languages.
 fn plugins() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
     let folders = |path: PathBuf| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
+        std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
     let mut names: Vec<String> = ["backends", "datasets", "scorers", "examples"]
         .iter()

@@ -8,7 +8,7 @@ use crate::support::authority::{Authority, Certified};
 use crate::support::process::{Ended, Mock, run, runner};
 use crate::support::results::{run_file, run_folder};
 
-fn secure(certified: &Certified) -> Mock {
+fn secure(certified: &ServerCertificate) -> Mock {
     let mut flags = vec!["--ttft", "1ms", "--itl", "1ms"];
     flags.extend(certified.flags());
     let mock = Mock::start(&flags);

@@ -11,8 +11,7 @@ pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A server's certificate and its key.
-pub struct Certified {
+pub struct ServerCertificate {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
@@ -32,20 +31,19 @@ impl Authority {
     }
 
     /// Certifies a server of this name or address.
-    pub fn certify(&self, host: &str) -> Certified {
+    pub fn certify(&self, host: &str) -> ServerCertificate {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let file = |kind: &str| self.folder.path().join(format!("{host}.{kind}.pem"));
-        let certified = Certified { certificate: file("certificate"), key: file("key") };
+        let certified = ServerCertificate { certificate: file("certificate"), key: file("key") };
         std::fs::write(&certified.certificate, certificate.pem()).unwrap();
         std::fs::write(&certified.key, key.serialize_pem()).unwrap();
         certified
     }
 }
 
-impl Certified {
-    /// The flags for `runner mock`.
+impl ServerCertificate {
     pub fn flags(&self) -> [&str; 4] {
         let [certificate, key] = [&self.certificate, &self.key].map(|path| path.to_str().unwrap());
         ["--tls-cert", certificate, "--tls-key", key]

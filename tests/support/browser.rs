@@ -1,5 +1,4 @@
-//! A real browser, without a screen: Chromium, driven through chromedriver. Tests wait for its
-//! content, never for a time.
+//! Chromium without a screen, driven through chromedriver. Tests wait for its content.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,9 +13,12 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::lacking;
 use super::process::Process;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
-/// measures nothing.
+/// Longer than anything here takes: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+const ARGUMENTS: &str = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --disable-quic --no-first-run --disable-background-networking --disable-component-update \
+    --disable-sync --window-size=1280,1000";
 
 /// One browser at a time: several at once would take each other's time and memory.
 static ALONE: Mutex<()> = Mutex::const_new(());
@@ -45,21 +47,8 @@ pub async fn browser() -> Option<Browser> {
     driver.until("chromedriver listens", |process| port(process).is_some());
     let port = port(&driver).unwrap();
     let profile = tempfile::tempdir().unwrap();
-    let mut arguments: Vec<String> = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--window-size=1280,1000",
-    ]
-    .map(str::to_owned)
-    .into();
-    arguments.push(format!("--user-data-dir={}", profile.path().display()));
+    let profile_folder = format!("--user-data-dir={}", profile.path().display());
+    let arguments: Vec<&str> = ARGUMENTS.split(' ').chain([profile_folder.as_str()]).collect();
     let capabilities = json!({
         "browserName": "chrome",
         "goog:chromeOptions": { "args": arguments },
@@ -74,7 +63,6 @@ pub async fn browser() -> Option<Browser> {
 }
 
 impl Browser {
-    /// Opens a file.
     pub async fn open(&self, path: &Path) {
         let path = path.canonicalize().unwrap();
         let url = format!("file://{}", path.display());
@@ -128,8 +116,7 @@ impl Browser {
     pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
         let rect = self.rect(selector).await;
         let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);
-        let event = json!({ "type": "mouseMoved", "x": x, "y": y });
-        self.devtools("Input.dispatchMouseEvent", &event);
+        self.devtools("Input.dispatchMouseEvent", &json!({ "type": "mouseMoved", "x": x, "y": y }));
     }
 
     /// Presses a key where the focus is.
@@ -165,7 +152,6 @@ impl Browser {
         (rect[0] + rect[2] / 2.0, rect[1] + rect[3] / 2.0)
     }
 
-    /// Sets the size of the page.
     pub fn size(&self, width: u32, height: u32) {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -191,8 +177,7 @@ impl Browser {
     /// The console's messages of any level: errors, and refusals by the page's policy.
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
-        let entries = log.as_array().unwrap().iter();
-        entries.map(|entry| entry["message"].to_string()).collect()
+        log.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
     }
 
     /// A command of the browser's own protocol.
@@ -201,8 +186,7 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let path = format!("/session/{}/{path}", self.session);
-        value(self.port, "POST", &path, body)
+        value(self.port, "POST", &format!("/session/{}/{path}", self.session), body)
     }
 }
 
@@ -245,7 +229,6 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Strin
 impl Drop for Browser {
     /// If the driver is killed, its browser stays behind.
     fn drop(&mut self) {
-        let path = format!("/session/{}", self.session);
-        let _ = ask(self.port, "DELETE", &path, "");
+        let _ = ask(self.port, "DELETE", &format!("/session/{}", self.session), "");
     }
 }

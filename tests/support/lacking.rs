@@ -80,31 +80,23 @@ pub fn can(command: &mut Command, lack: &Lack) -> bool {
 #[track_caller]
 pub fn has(program: &str, lack: &Lack) -> bool {
     // Not every program answers `--version`: Slurm's say nothing where it is not configured.
-    let mut found = Command::new("sh");
-    can(found.args(["-c", "command -v \"$0\"", program]), lack)
+    can(Command::new("sh").args(["-c", "command -v \"$0\"", program]), lack)
 }
 
 /// True if processes may have clocks of their own; otherwise the test is left out.
 #[track_caller]
 pub fn may_set_clocks() -> bool {
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--time", "--fork", "--monotonic", "100", "true"]);
-    can(&mut unshare, &CLOCKS)
+    can(Command::new("unshare").args(["--time", "--fork", "--monotonic", "100", "true"]), &CLOCKS)
 }
 
 /// True if processes may have mounts of their own; otherwise the test is left out.
 #[track_caller]
 pub fn may_mount() -> bool {
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
-    can(&mut unshare, &MOUNTS)
+    can(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]), &MOUNTS)
 }
 
 /// True if util-linux's `script` can give a program a terminal; otherwise the test is left out.
-/// Other systems have a program of that name with other arguments.
 #[track_caller]
 pub fn has_terminals() -> bool {
-    let mut script = Command::new("sh");
-    script.args(["-c", "script --version | grep util-linux"]);
-    can(&mut script, &TERMINAL)
+    can(Command::new("sh").args(["-c", "script --version | grep util-linux"]), &TERMINAL)
 }

@@ -1,5 +1,4 @@
-//! The languages beside Rust that plugins are written in, and where their compilers are. A test of
-//! one is left out where there is no compiler.
+//! The other languages of plugins, and their compilers. Tests without a compiler are left out.
 
 use std::path::PathBuf;
 
@@ -10,7 +9,6 @@ pub struct Other {
     pub word: &'static str,
     /// The end of the names of its projects in the guide.
     pub suffix: &'static str,
-    /// The variable that names its compiler.
     pub variable: &'static str,
     compiler: &'static str,
     /// The lack of a machine without its compiler.
@@ -42,8 +40,7 @@ pub const C: Other = Other {
 };
 
 impl Other {
-    /// Its compiler: from the variable, else from `cargo xtask test languages`, else from the PATH.
-    /// Without a compiler, the test is left out.
+    /// Its compiler, from the variable, `cargo xtask test languages` or the PATH; else left out.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

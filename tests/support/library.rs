@@ -1,5 +1,4 @@
-//! Shared libraries that stand in for a system's, compiled by the compiler that compiles this
-//! program.
+//! Shared libraries that stand in for a system's, compiled by this program's compiler.
 
 use std::path::PathBuf;
 use std::process::Command;

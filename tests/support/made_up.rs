@@ -26,14 +26,10 @@ hardware = "8x H800"
 launch-command = "vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8"
 "#;
 
-/// A run to make up.
 pub struct MadeUp {
-    /// The number of requests.
     pub requests: u64,
     pub version: &'static str,
-    /// The factor for all latencies.
     pub slower: f64,
-    /// The server's message if it fails.
     pub message: &'static str,
 }
 
@@ -74,7 +70,7 @@ impl MadeUp {
     pub fn write(&self, parent: &Path) -> PathBuf {
         let path = parent.join(format!("20260102-030405-made-up-{}", self.version));
         std::fs::create_dir_all(&path).unwrap();
-        let mut plan = Trial::of(SCENARIO).resolve().plan;
+        let mut plan = Trial::new(SCENARIO).resolve().plan;
         plan.name = "Made up".to_owned();
         plan.about.engine_version = Some(self.version.to_owned());
         plan.load.amount = scenario::plan::Amount::Requests(self.requests);

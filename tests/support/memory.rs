@@ -1,11 +1,10 @@
-//! A server at the other end of an in-memory pipe, so that a client's and a server's real HTTP meet
-//! on one runtime, and on its clock.
+//! A server at the other end of an in-memory pipe: real HTTP on one runtime and its clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use load::transport::poller::Poller;
-use load::transport::{Connect, Opened, Stamped, Wire};
+use load::transport::{Connect, NewConnection, Stamped, Wire};
 use mock::{Engine, serve_connection};
 use model::clock::Clock;
 use model::connection::Version;
@@ -18,7 +17,6 @@ use super::raw::Raw;
 /// Bytes that a pipe holds in each direction before a writer has to wait.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Opens connections to a server.
 #[derive(Clone)]
 pub struct Memory {
     server: Server,
@@ -35,7 +33,6 @@ enum Server {
     Raw(Arc<Raw>),
 }
 
-/// Connections that are open.
 #[derive(Default)]
 struct Open {
     now: AtomicUsize,
@@ -53,7 +50,6 @@ async fn counted<T>(open: Arc<Open>, served: impl Future<Output = T>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
     Refuses,
-    /// It does not respond.
     IsSilent,
 }
 
@@ -74,12 +70,10 @@ impl Memory {
         Memory::to_server(Server::Engine(Arc::clone(engine)))
     }
 
-    /// To a server of bytes.
     pub fn to_raw(raw: &Arc<Raw>) -> Self {
         Memory::to_server(Server::Raw(Arc::clone(raw)))
     }
 
-    /// In this version of HTTP.
     pub fn speaking(self, version: Version) -> Self {
         Memory { version, ..self }
     }
@@ -89,8 +83,7 @@ impl Memory {
         Memory { away, ..self }
     }
 
-    /// Each connection has another instant at which its opening began, by as many nanoseconds as
-    /// were opened before it.
+    /// Each connection begins later by as many nanoseconds as connections were opened before it.
     pub fn apart(self, apart: bool) -> Self {
         Memory { apart, ..self }
     }
@@ -118,7 +111,7 @@ impl Connect for Memory {
         target: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
+    ) -> Result<NewConnection<Self::Io>, String> {
         match self.away {
             Some((away, Away::Refuses)) if away == target => return Err("refused".to_owned()),
             Some((away, Away::IsSilent)) if away == target => std::future::pending().await,
@@ -131,14 +124,13 @@ impl Connect for Memory {
                 tokio::spawn(counted(Arc::clone(&self.open), served));
             }
             Server::Raw(raw) => {
-                let served = Arc::clone(raw).serve(server);
-                tokio::spawn(counted(Arc::clone(&self.open), served));
+                tokio::spawn(counted(Arc::clone(&self.open), Arc::clone(raw).serve(server)));
             }
         }
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let wire = Wire::new(clock);
         let later = Nanos(if self.apart { number as u64 } else { 0 });
-        Ok(Opened {
+        Ok(NewConnection {
             io: Stamped::new(client, &wire),
             wire,
             facts: exchange::Connection {

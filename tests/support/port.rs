@@ -16,8 +16,7 @@ pub fn free() -> u16 {
     // Other processes begin elsewhere.
     let offset = (std::process::id() % u32::from(PORTS)) as u16;
     for _ in 0..PORTS {
-        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST + offset.wrapping_add(tried) % PORTS;
+        let port = FIRST + offset.wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % PORTS;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

@@ -1,5 +1,4 @@
-//! The built binary as a process: started with a clean environment, watched while it runs, and
-//! never waited for without end. The tests decide their expectations.
+//! The built binary as a process with a clean environment, watched, and waited for with an end.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,8 +9,7 @@ use std::time::{Duration, Instant};
 use mock::Truth;
 use tempfile::TempDir;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
-/// measures nothing.
+/// Longer than anything here takes: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The log of a mock engine, in a folder of its own.
@@ -20,8 +18,7 @@ const LOG: &str = "log.jsonl";
 /// The same for processes that may compile a standard library.
 const COMPILING: Duration = Duration::from_secs(900);
 
-/// The folder where cargo puts the builds of authors' projects: their dependencies are compiled
-/// once.
+/// The folder of the builds of authors' projects: their dependencies are compiled once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
 /// The binary without anything from the caller's environment that it would use.
@@ -90,13 +87,8 @@ pub fn processes_with(words: &str) -> Vec<u32> {
 fn cleaned(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if name.starts_with("RUNNER_")
-            || name.starts_with("HF_")
-            || name.starts_with("AWS_")
-            || name.starts_with("OTEL_")
-            || name.ends_with("_API_KEY")
-            || name == "NO_COLOR"
-        {
+        let is_ours = ["RUNNER_", "HF_", "AWS_", "OTEL_"].iter().any(|own| name.starts_with(*own));
+        if is_ours || name.ends_with("_API_KEY") || name == "NO_COLOR" {
             command.env_remove(name);
         }
     }
@@ -108,22 +100,31 @@ fn cleaned(mut command: Command) -> Command {
     command
 }
 
+/// Gives a command the set variables of another, and removes its removed ones.
+pub fn inherit(command: &mut Command, from: &Command) {
+    for (name, value) in from.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
 pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace()
 }
 
 /// The way a process ended, and its output.
 #[derive(Debug)]
-pub struct Ended {
+pub struct Exit {
     /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
     pub stdout: String,
-    /// All of its stderr, except lines about plugins that took long to compile, which depends on
-    /// the machine.
+    /// All of its stderr, except lines about plugins that took long to compile.
     pub stderr: String,
 }
 
-impl Ended {
+impl Exit {
     /// The same, after checking that it ended with this code and without a panic.
     #[track_caller]
     pub fn with_code(self, code: i32) -> Self {
@@ -149,7 +150,6 @@ impl Process {
         Process { child, stdout, stderr, readers: vec![first, second] }
     }
 
-    /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -211,14 +211,13 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
     #[track_caller]
-    pub fn end(self) -> Ended {
+    pub fn end(self) -> Exit {
         self.end_within(PATIENCE)
     }
 
     #[track_caller]
-    fn end_within(mut self, patience: Duration) -> Ended {
+    fn end_within(mut self, patience: Duration) -> Exit {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -230,7 +229,7 @@ impl Process {
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
-        Ended {
+        Exit {
             code: status.code(),
             stdout: text(&self.stdout),
             stderr: (text(&self.stderr).split_inclusive('\n'))
@@ -265,15 +264,14 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned()
 }
 
-/// Runs a command to its end.
 #[track_caller]
-pub fn run(command: &mut Command) -> Ended {
+pub fn run(command: &mut Command) -> Exit {
     Process::start(command).end()
 }
 
 /// Runs a slow command: a compiler, or a client in many cases.
 #[track_caller]
-pub fn run_patiently(command: &mut Command) -> Ended {
+pub fn run_patiently(command: &mut Command) -> Exit {
     Process::start(command).end_within(COMPILING)
 }
 
@@ -314,7 +312,6 @@ impl Mock {
         mock
     }
 
-    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -325,8 +322,7 @@ impl Mock {
         self.process.end().with_code(0);
         let folder = self.log.expect("it keeps a log");
         let lines = std::fs::read_to_string(folder.path().join(LOG)).unwrap();
-        let truths = lines.lines().map(serde_json::from_str);
-        truths.collect::<Result<_, _>>().unwrap()
+        lines.lines().map(serde_json::from_str).collect::<Result<_, _>>().unwrap()
     }
 
     pub fn port(&self) -> &str {
@@ -350,7 +346,6 @@ impl Mock {
         Mock { process, url, log: None }
     }
 
-    /// Kills it without warning.
     pub fn kill(&self) {
         self.process.signal("KILL");
     }

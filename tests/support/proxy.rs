@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use model::random::mix;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+use super::raw::{RawServer, serve_each};
 
 /// Its action, in each direction.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +22,7 @@ pub struct Network {
     pub delay: Duration,
     /// True if only the server's bytes are.
     pub one_way: bool,
-    /// Extra time that a segment may take; later segments wait for it, as a transport in order
-    /// makes them.
+    /// Extra time that a segment may take; later segments wait, as in an ordered transport.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
     pub loses_one_in: u64,
@@ -52,51 +52,20 @@ impl Network {
 pub struct Proxy {
     /// The base URL that leads through it.
     pub url: String,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    _server: RawServer,
 }
 
 impl Proxy {
     /// Puts it before the server with this base URL.
     pub fn before(server: &str, network_of_others: Network) -> Self {
         let server: SocketAddr = server.trim_start_matches("http://").parse().unwrap();
-        let (tell, address) = std::sync::mpsc::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap()).unwrap();
-                let segments = Arc::new(AtomicU64::new(0));
-                let accept = async {
-                    let mut network = Network { silent_after: None, ..network_of_others };
-                    loop {
-                        let (client, _) = listener.accept().await.unwrap();
-                        tokio::spawn(connect(client, server, network, Arc::clone(&segments)));
-                        network = network_of_others;
-                    }
-                };
-                tokio::select! {
-                    () = accept => {}
-                    _ = stopped => {}
-                }
-            });
+        let segments = Arc::new(AtomicU64::new(0));
+        let mut network = Network { silent_after: None, ..network_of_others };
+        let proxy = serve_each(move |client| {
+            let own = std::mem::replace(&mut network, network_of_others);
+            connect(client, server, own, Arc::clone(&segments))
         });
-        Proxy {
-            url: format!("http://{}", address.recv().unwrap()),
-            stop: Some(stop),
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Proxy { url: proxy.url.clone(), _server: proxy }
     }
 }
 
@@ -106,9 +75,7 @@ async fn connect(
     network: Network,
     segments: Arc<AtomicU64>,
 ) {
-    let Ok(server) = TcpStream::connect(server).await else {
-        return;
-    };
+    let Ok(server) = TcpStream::connect(server).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
     let (from_client, to_client) = client.into_split();

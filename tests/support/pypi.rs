@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use super::lacking::{Lack, leave_out};
 use super::process::Process;
 
-/// Packages from PyPI.
 pub const PYPI: Lack = Lack {
     key: "pypi",
     name: "packages from PyPI",
@@ -17,8 +16,7 @@ pub const PYPI: Lack = Lack {
 /// One installation at a time: pip's downloads share a cache.
 static INSTALLS: Mutex<()> = Mutex::new(());
 
-/// Installs into a folder once for each version of the requirements. An error describes the failed
-/// step.
+/// Installs into a folder once for each version of the requirements, or names the failed step.
 pub fn prepared(folder: &Path, requirements: &str, steps: &mut [Command]) -> Result<(), String> {
     let stamp = folder.join("asked");
     if std::fs::read_to_string(&stamp).is_ok_and(|known| known == requirements) {
@@ -27,8 +25,7 @@ pub fn prepared(folder: &Path, requirements: &str, steps: &mut [Command]) -> Res
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
     for step in steps {
-        let output = step.output();
-        let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
+        let output = step.output().map_err(|cause| format!("{step:?}: {cause}"))?;
         if !output.status.success() {
             let output = [output.stderr, output.stdout].concat();
             return Err(format!("{step:?}: {}", String::from_utf8_lossy(&output)));
@@ -65,8 +62,7 @@ pub fn present(python: &Result<PathBuf, String>) -> Option<&Path> {
     }
 }
 
-/// A server in Python that takes a port, 0 for any, and the file of its log, prints its port, and
-/// serves until its input ends; and its URL.
+/// A server in Python (arguments: a port, a log; output: its port) until its input ends; its URL.
 pub fn serve(python: &Path, script: &str, log: &Path) -> (Process, String) {
     let mut command = Command::new(python);
     command.arg(script).arg("0").arg(log).stdin(Stdio::piped());

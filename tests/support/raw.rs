@@ -1,5 +1,4 @@
-//! A server of bytes: it finds the end of each request, and answers with the test's bytes, HTTP or
-//! not.
+//! A server of bytes: it finds each request's end, and answers with the test's bytes.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,41 +14,34 @@ pub const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; c
                            transfer-encoding: chunked\r\n\r\n";
 /// The end of such a reply.
 pub const LAST_CHUNK: &str = "0\r\n\r\n";
-/// The end marker.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// The reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// These bytes go out.
     Write(Vec<u8>),
     /// The same bytes are sent, this many times.
     Repeat(Vec<u8>, usize),
-    /// Nothing, for this long.
     Wait(Duration),
     Close,
     /// The connection is reset, where it is one of TCP; any other is closed.
     Reset,
 }
 
-/// The way a connection is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Closed,
     Reset,
 }
 
-/// Bytes.
 pub fn say(bytes: impl AsRef<[u8]>) -> Act {
     Act::Write(bytes.as_ref().to_vec())
 }
 
-/// Nothing, for this many milliseconds.
 pub fn wait(milliseconds: u64) -> Act {
     Act::Wait(Duration::from_millis(milliseconds))
 }
 
-/// A chunk of HTTP/1.1.
 pub fn chunk(content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
     let mut chunk = format!("{:x}\r\n", content.len()).into_bytes();
@@ -97,14 +89,12 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others
-    /// soundly.
+    /// Answers the requests of these numbers, counted from 0, in this way; all others soundly.
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
         Arc::new(Raw { replies: replies.into_iter().collect(), ..Raw::default() })
     }
 
-    /// Answers a question for models, and then the request of each number as the function says,
-    /// counted from 0 as they come.
+    /// Answers a question for models, and then the request of each number, from 0, by the function.
     pub fn engine(
         reply: impl Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
     ) -> Arc<Self> {
@@ -140,10 +130,7 @@ impl Raw {
         self.requests.lock().unwrap().push(request);
         if let Some((_, replies)) = route {
             let mut replies = replies.lock().unwrap();
-            return match replies.len() {
-                1 => replies[0].clone(),
-                _ => replies.remove(0),
-            };
+            return if replies.len() == 1 { replies[0].clone() } else { replies.remove(0) };
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(reply) = &self.by_number {
@@ -154,33 +141,9 @@ impl Raw {
     }
 
     /// Serves TCP on a port and a thread of its own.
-    pub fn listen(self: &Arc<Self>) -> Listening {
+    pub fn listen(self: &Arc<Self>) -> RawServer {
         let raw = Arc::clone(self);
-        let (tell, address) = std::sync::mpsc::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap()).unwrap();
-                let accept = async {
-                    loop {
-                        let (stream, _) = listener.accept().await.unwrap();
-                        tokio::spawn(Arc::clone(&raw).serve_tcp(stream));
-                    }
-                };
-                tokio::select! {
-                    () = accept => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        Listening {
-            url: format!("http://{}", address.recv().unwrap()),
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        serve_each(move |stream| Arc::clone(&raw).serve_tcp(stream))
     }
 
     async fn serve_tcp(self: Arc<Self>, mut stream: TcpStream) {
@@ -218,14 +181,45 @@ impl Raw {
     }
 }
 
-/// A raw server over TCP, until it is dropped.
-pub struct Listening {
+/// Serves TCP on a port and a thread of its own, each connection in a task.
+pub fn serve_each<F>(mut serve: impl FnMut(TcpStream) -> F + Send + 'static) -> RawServer
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (tell, address) = std::sync::mpsc::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let accept = async {
+                loop {
+                    let (stream, _) = listener.accept().await.unwrap();
+                    tokio::spawn(serve(stream));
+                }
+            };
+            tokio::select! {
+                () = accept => {}
+                _ = stopped => {}
+            }
+        });
+    });
+    RawServer {
+        url: format!("http://{}", address.recv().unwrap()),
+        stop: Some(stop),
+        thread: Some(thread),
+    }
+}
+
+/// A server over TCP, until it is dropped.
+pub struct RawServer {
     pub url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Drop for Listening {
+impl Drop for RawServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

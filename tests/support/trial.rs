@@ -44,10 +44,9 @@ pub struct Trial {
     looks: Option<Duration>,
 }
 
-pub struct Ran {
+pub struct RunResult {
     /// The plan, with the model's name in it.
     pub plan: Plan,
-    /// The way the run ended.
     pub ended: Result<(), RunError>,
     /// All exchanges as they were read back from the folder, ordered by phase and index.
     pub exchanges: Vec<Exchange>,
@@ -56,9 +55,7 @@ pub struct Ran {
     pub summary: Summary,
     /// The block of text that is printed.
     pub text: String,
-    /// The server's records of its requests.
     pub truths: Vec<Truth>,
-    /// Connections that were opened.
     pub connections: usize,
     /// Connections that were open at the same time at most.
     pub peak_connections: usize,
@@ -72,8 +69,7 @@ pub struct Ran {
 }
 
 impl Trial {
-    /// Of a scenario's text.
-    pub fn of(scenario: &str) -> Self {
+    pub fn new(scenario: &str) -> Self {
         Trial { scenario: scenario.to_owned(), ..Trial::default() }
     }
 
@@ -113,15 +109,13 @@ impl Trial {
         self
     }
 
-    /// Adds to the mock engine's script. Without any: a first token after 120 ms, then one every 20
-    /// ms.
+    /// Adds to the mock engine's script. Without any, tokens come after 120 ms and every 20 ms.
     pub fn against(mut self, script: &str) -> Self {
         self.script.push_str(script);
         self.script.push('\n');
         self
     }
 
-    /// Against a raw server instead.
     pub fn against_raw(mut self, raw: &Arc<Raw>) -> Self {
         self.raw = Some(Arc::clone(raw));
         self
@@ -145,8 +139,7 @@ impl Trial {
         self
     }
 
-    /// The scenario with everything laid over it, resolved. It must name a model, so that no server
-    /// has to be asked.
+    /// The whole scenario, resolved. It must name a model, so that no server has to be asked.
     pub fn resolve(&self) -> CheckedRun {
         let unchecked = self.resolved().unchecked();
         unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))
@@ -185,12 +178,12 @@ impl Trial {
     }
 
     /// Makes the run, on the calling task's runtime, whose clock must be paused.
-    pub fn run(&self) -> impl Future<Output = Ran> {
+    pub fn run(&self) -> impl Future<Output = RunResult> {
         // Without optimisation a run takes hundreds of KiB, and a test may make several at once.
         Box::pin(self.made())
     }
 
-    async fn made(&self) -> Ran {
+    async fn made(&self) -> RunResult {
         let resolved = self.resolved();
         let speed = if self.script.contains("ttft") || self.script.contains("[batching]") {
             ""
@@ -200,10 +193,7 @@ impl Trial {
         let script = format!("{speed}{}", self.script);
         let script = (script.parse()).unwrap_or_else(|error| panic!("{error}\n{script}"));
         let engine = Engine::with_truth(script).unwrap();
-        let memory = match &self.raw {
-            Some(raw) => Memory::to_raw(raw),
-            None => Memory::to(&engine),
-        };
+        let memory = self.raw.as_ref().map_or_else(|| Memory::to(&engine), Memory::to_raw);
         let memory =
             (memory.speaking(resolved.draft.connection.http)).without(self.away).apart(self.apart);
         let checked = match resolved.unchecked() {
@@ -239,7 +229,7 @@ impl Trial {
         assert_eq!(measured.unjudged, None);
         let MeasuredRun { plan, folder, ended, facts, summary, kept, .. } = measured;
         kept.unwrap();
-        Ran {
+        RunResult {
             text: text::text(&summary),
             truths: engine.truths(),
             connections: memory.opened(),
@@ -263,12 +253,11 @@ enum Never {}
 /// The speed of the mock engine by default.
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
 
-impl Ran {
+impl RunResult {
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The time when the measurement began.
     pub fn start(&self) -> Nanos {
         self.summary.run.measure_start.unwrap()
     }
@@ -278,12 +267,10 @@ impl Ran {
         self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Measure)
     }
 
-    /// The exchanges before the measurement.
     pub fn warmup(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Warmup)
     }
 
-    /// The distribution of a metric.
     pub fn metric(&self, name: &str) -> &Distribution {
         self.summary
             .metric(name)

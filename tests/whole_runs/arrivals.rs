@@ -8,22 +8,22 @@ use super::{BASE, assert_close, base, has_finding};
 use crate::support::trial::{Ran, Trial};
 
 /// Nanoseconds from the start of the measurement to when each request was due.
-fn due(ran: &Ran) -> Vec<u64> {
+fn due(ran: &RunResult) -> Vec<u64> {
     let start = ran.start();
     ran.measured().map(|e| e.due.since(start).0).collect()
 }
 
 /// [`base`] without a number of requests.
 fn open_ended() -> Trial {
-    Trial::of(&BASE.replace("requests = 5\n", ""))
+    Trial::new(&BASE.replace("requests = 5\n", ""))
 }
 
-fn sent(ran: &Ran) -> Vec<f64> {
+fn sent(ran: &RunResult) -> Vec<f64> {
     ran.since_start(|exchange| exchange.sent)
 }
 
 /// Timers of the runtime tick in milliseconds: a request is sent at the next whole one.
-fn assert_sent_when_due(ran: &Ran) {
+fn assert_sent_when_due(ran: &RunResult) {
     for exchange in ran.measured() {
         let tick = exchange.due.0.div_ceil(1_000_000) * 1_000_000;
         assert_eq!(exchange.sent, Some(Nanos(tick)));
@@ -221,7 +221,7 @@ async fn a_cap_holds_a_trace_back() {
 /// A dataset that has its samples due at these milliseconds, and this many requests.
 fn planned(arrivals: &[u64], requests: u64) -> Trial {
     let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
-    Trial::of(&format!(
+    Trial::new(&format!(
         "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
          [dataset]\nplugin = '{}'\nconfig.arrivals = {arrivals:?}\n\
          [load]\narrival = 'dataset'\nrequests = {requests}\nwarmup = 0\n",
@@ -229,7 +229,7 @@ fn planned(arrivals: &[u64], requests: u64) -> Trial {
     ))
 }
 
-fn milliseconds(ran: &Ran) -> Vec<u64> {
+fn milliseconds(ran: &RunResult) -> Vec<u64> {
     ran.ended.as_ref().unwrap();
     due(ran).iter().map(|due| due / 1_000_000).collect()
 }

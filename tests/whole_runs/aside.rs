@@ -79,7 +79,7 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_served_somebody_else_is_found_out() {
-    let trial = Trial::of(BASE).with("report.server-metrics = true");
+    let trial = Trial::new(BASE).with("report.server-metrics = true");
     let ran = trial.against_raw(&counting(0, 6)).run().await;
     let found = (ran.summary.findings.iter())
         .find(|finding| finding.id == Id::ServerCountsDisagree)
@@ -96,7 +96,7 @@ async fn missing_replies_afterwards_cost_no_measurement() {
         "GET /metrics",
         vec![metrics(1, 0), whole("500 Internal Server Error", "gone")],
     )]);
-    let trial = Trial::of(BASE).with("report.server-metrics = true");
+    let trial = Trial::new(BASE).with("report.server-metrics = true");
     let ran = trial.against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 5);
@@ -112,7 +112,7 @@ async fn a_server_that_keeps_its_cache_is_not_measured() {
     let busy = || whole("409 Conflict", "requests are running");
     // It may need a moment after the warm-up.
     let raw = Raw::routing([(flush, vec![busy(), busy(), whole("200 OK", "")])]);
-    let trial = Trial::of(BASE).with("load.flush-cache = true");
+    let trial = Trial::new(BASE).with("load.flush-cache = true");
     let ran = trial.clone().against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 5);
@@ -131,7 +131,7 @@ async fn waited(
     raw: &Arc<Raw>,
     limit: u64,
 ) -> (Result<(), PreflightError>, Vec<(Duration, String)>) {
-    let resolved = Trial::of(BASE).resolve();
+    let resolved = Trial::new(BASE).resolve();
     let mut dialect = resolved.parts.backend.open().unwrap();
     let mut shown = Vec::new();
     let memory = Memory::to_raw(raw);

@@ -6,7 +6,7 @@ use compare::{
 use runs::folder::RunFolder;
 
 use super::base;
-use crate::support::trial::Ran;
+use crate::support::trial::RunResult;
 
 const REQUESTS: u64 = 200;
 
@@ -16,7 +16,7 @@ async fn run(ttft: &str, seed: u32) -> Side {
         "load.requests = {REQUESTS}\nload.arrival = 'poisson'\nload.rate = 20.0\ndataset.config.output-len = 4"
     );
     let script = format!("ttft = '{ttft}'\nitl = '20ms'\nspread = 0.05\nseed = {seed}");
-    let ran: Ran = base().with(&over).against(&script).run().await;
+    let ran: RunResult = base().with(&over).against(&script).run().await;
     ran.ended.as_ref().unwrap();
     let folder = RunFolder::at(ran.folder());
     let wanted = figures(&Choice::Headline, &[&ran.summary], &[]);

@@ -10,7 +10,7 @@ use crate::faults::check::failure;
 use crate::hostile_guests::fixture::components;
 use crate::support::memory::Away;
 use crate::support::raw::Raw;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 fn over_http_2() -> Trial {
     base().with("connection.http = '2'")
@@ -22,7 +22,7 @@ fn connection(exchange: &Exchange) -> Nanos {
     exchange.connection.unwrap().begun
 }
 
-fn facts(ran: &Ran, fact: impl Fn(&model::exchange::Connection) -> bool) -> usize {
+fn facts(ran: &RunResult, fact: impl Fn(&model::exchange::Connection) -> bool) -> usize {
     let connections = ran.measured().filter_map(|exchange| exchange.connection);
     connections.filter(|connection| fact(connection)).count()
 }
@@ -69,7 +69,7 @@ async fn a_server_of_http_1_is_told_as_one() {
 #[tokio::test(start_paused = true)]
 async fn many_streams_share_few_connections() {
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"inf\"");
-    let trial = Trial::of(&scenario).with("load.requests = 250").with("connection.http = '2'");
+    let trial = Trial::new(&scenario).with("load.requests = 250").with("connection.http = '2'");
     let ran = trial.run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 250));
@@ -132,7 +132,7 @@ async fn never_again_means_a_connection_each() {
 async fn keep_alive_uses_free_connections() {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 2";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
-    let ran = Trial::of(&scenario).with("load.requests = 20").run().await;
+    let ran = Trial::new(&scenario).with("load.requests = 20").run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.connections, 2);
     assert_eq!(facts(&ran, |connection| connection.reused), 18);
@@ -194,7 +194,7 @@ async fn connections_of_conversations_that_are_over_are_closed() {
 async fn a_full_connection_of_http_2_is_used_again() {
     let scenario = BASE
         .replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"closed\"\nconcurrency = 150");
-    let trial = Trial::of(&scenario).with("load.requests = 1500").with("connection.http = '2'");
+    let trial = Trial::new(&scenario).with("load.requests = 1500").with("connection.http = '2'");
     let ran = trial.run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 1_500));
@@ -206,7 +206,7 @@ async fn a_full_connection_of_http_2_is_used_again() {
 async fn connections_of_http_2_are_opened_next_to_each_other() {
     for requests in [8, 250] {
         let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"inf\"");
-        let trial = Trial::of(&scenario)
+        let trial = Trial::new(&scenario)
             .with(TWO)
             .with(&format!("load.requests = {requests}"))
             .with("timeouts.connect = '2s'")

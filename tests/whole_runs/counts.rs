@@ -14,7 +14,7 @@ fn reported(total: u64, share: f64) -> Option<Reported> {
 }
 
 /// A line of the text, without the spaces between label and value.
-fn has_line(ran: &Ran, label: &str, value: &str) -> bool {
+fn has_line(ran: &RunResult, label: &str, value: &str) -> bool {
     let mut lines = ran.text.lines();
     lines.any(|line| {
         let rest = line.strip_prefix(label);

@@ -353,7 +353,7 @@ async fn another_engine_for_the_same_scenario() {
     assert_eq!(sglang.plan.backend.name, "sglang");
     assert_eq!(vllm.truths[0].path, "/v1/completions");
     assert_eq!(sglang.truths[0].path, "/generate");
-    let bodies = |ran: &Ran| -> Vec<_> {
+    let bodies = |ran: &RunResult| -> Vec<_> {
         ran.truths.iter().map(|truth| (truth.prompt_tokens, truth.output_tokens)).collect()
     };
     assert_eq!(bodies(&vllm), bodies(&sglang));

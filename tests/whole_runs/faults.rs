@@ -15,7 +15,7 @@ fn faulty(fault: &str) -> Trial {
 }
 
 /// The other requests are answered normally.
-fn check(ran: &Ran, class: Class, fault: &str) {
+fn check(ran: &RunResult, class: Class, fault: &str) {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, class)], "{fault}\n{}", ran.text);
     let requests = &ran.summary.requests;

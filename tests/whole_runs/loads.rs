@@ -12,13 +12,13 @@ use runs::folder::RunFolder;
 
 use super::{assert_close, base, has_finding};
 use crate::support::sharegpt;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
-fn due(ran: &Ran) -> Vec<f64> {
+fn due(ran: &RunResult) -> Vec<f64> {
     ran.since_start(|exchange| Some(exchange.due))
 }
 
-fn sent(ran: &Ran) -> Vec<f64> {
+fn sent(ran: &RunResult) -> Vec<f64> {
     ran.since_start(|exchange| exchange.sent)
 }
 
@@ -248,7 +248,7 @@ async fn warm_up_counts_in_nothing() {
     assert_eq!(warmed.summary.metrics, plain.summary.metrics);
     assert_eq!(warmed.summary.throughput, plain.summary.throughput);
     assert_eq!(warmed.summary.concurrency, plain.summary.concurrency);
-    let digests = |ran: &Ran| -> Vec<String> {
+    let digests = |ran: &RunResult| -> Vec<String> {
         ran.measured().map(|e| e.sample.request_digest.clone()).collect()
     };
     assert_eq!(digests(&warmed), digests(&plain));
@@ -270,7 +270,7 @@ async fn a_dataset_may_be_shorter_than_requested() {
         dataset.config.like = "lmdeploy"
         load.requests = 10
     "#;
-    let ran = Trial::of(scenario).dataset_file(file.path()).run().await;
+    let ran = Trial::new(scenario).dataset_file(file.path()).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.warmup().count(), 0, "all four are measured");
     assert_eq!(ran.summary.requests.total, 4);
@@ -289,7 +289,7 @@ async fn repeated_samples_are_reported() {
         dataset.config.like = "vllm"
         load.requests = 10
     "#;
-    let ran = Trial::of(scenario).dataset_file(file.path()).run().await;
+    let ran = Trial::new(scenario).dataset_file(file.path()).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 10);
     let dataset = ran.summary.dataset.as_ref().unwrap();

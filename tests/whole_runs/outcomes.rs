@@ -11,7 +11,7 @@ use super::sessions::{answer, file, trial};
 use super::{assert_close, base, with_backend};
 use crate::faults::check::failure;
 use crate::support::raw::Raw;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// The engine ends the answers to these requests after five tokens of eleven, although they force
 /// the length.

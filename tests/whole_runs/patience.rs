@@ -5,10 +5,10 @@ use model::units::Nanos;
 
 use super::base;
 use crate::support::raw::{CHUNKED, Raw, chunk, say, text, wait};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Milliseconds from a request's sending to its end.
-fn lasted(ran: &Ran, index: usize) -> f64 {
+fn lasted(ran: &RunResult, index: usize) -> f64 {
     let exchange = &ran.exchanges[index];
     let since: Nanos = exchange.ended.unwrap().since(exchange.sent.unwrap());
     since.as_millis_f64()

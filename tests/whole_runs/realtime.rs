@@ -41,10 +41,10 @@ fn recording(folder: &Path, rate: u32) {
     std::fs::write(folder.join("metadata.csv"), "file_name,transcription\n0.wav,one\n").unwrap();
 }
 
-async fn run(rate: u32, over: &str, script: &str) -> Ran {
+async fn run(rate: u32, over: &str, script: &str) -> RunResult {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path(), rate);
-    Trial::of(SCENARIO)
+    Trial::new(SCENARIO)
         .plugin("backends/realtime.wasm")
         .dataset_file(folder.path())
         .with(over)

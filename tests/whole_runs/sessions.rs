@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::has_finding;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, wait};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const MS: u64 = 1_000_000;
 
@@ -30,7 +30,7 @@ pub(super) fn file(chats: u32) -> NamedTempFile {
 }
 
 pub(super) fn trial(file: &NamedTempFile, load: &str) -> Trial {
-    Trial::of(&format!(
+    Trial::new(&format!(
         r#"
 [target]
 model = "mock"
@@ -84,7 +84,7 @@ fn contents(messages: &[(String, String)]) -> Vec<&str> {
     messages.iter().map(|(_, content)| content.as_str()).collect()
 }
 
-fn of(ran: &Ran, id: &str) -> Exchange {
+fn of(ran: &RunResult, id: &str) -> Exchange {
     let found = ran.exchanges.iter().find(|exchange| exchange.sample.id == id);
     found.unwrap_or_else(|| panic!("no {id}")).clone()
 }
@@ -178,7 +178,7 @@ async fn requests_after_a_failure_fail_or_continue() {
 #[tokio::test(start_paused = true)]
 async fn users_have_sessions_or_requests() {
     let file = file(3);
-    let begun = |ran: &Ran, chat: u32| {
+    let begun = |ran: &RunResult, chat: u32| {
         let root = of(ran, &format!("chat-{chat}/0"));
         root.sent.unwrap().since(ran.start()).0 / MS
     };
@@ -344,7 +344,7 @@ async fn sessions_may_begin_all_at_once() {
 async fn sessions_begin_only_while_there_is_memory_for_them() {
     let file = file(3);
     let load = "arrival = 'constant'\nrate = 10.0\nsessions = 3";
-    let begun = |ran: &Ran| {
+    let begun = |ran: &RunResult| {
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
         (0..3).map(|chat| of(ran, &format!("chat-{chat}/0"))).collect::<Vec<_>>()
@@ -374,7 +374,7 @@ async fn a_recorded_duration_stays_with_its_request() {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/datasets/trace/cases/weka/trace.jsonl");
     let scenario = "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
         [dataset]\nplugin = 'datasets/trace.wasm'\n[load]\nsessions = 1\nwarmup = 0\n";
-    let trial = Trial::of(scenario).dataset_file(std::path::Path::new(TRACE));
+    let trial = Trial::new(scenario).dataset_file(std::path::Path::new(TRACE));
     let ran = trial.against("").run().await;
     let mut seconds: Vec<Option<f64>> = ran
         .measured()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{BASE, base};
 use crate::support::raw::{CHUNKED, LAST_CHUNK, Raw, chunk, say, sound, whole};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// The bodies of the requests that were answered, in the order in which they came.
 fn bodies(raw: &Raw) -> Vec<Value> {
@@ -73,7 +73,7 @@ async fn the_temperature_is_0_unless_the_server_or_the_body_sets_it() {
         ("request.extra-body.temperature = 0.3", Some(json!(0.3)), None),
     ] {
         let raw = Raw::with([]);
-        let ran = Trial::of(BASE).with(setting).against_raw(&raw).run().await;
+        let ran = Trial::new(BASE).with(setting).against_raw(&raw).run().await;
         assert_eq!(ran.failures(), [], "{setting}");
         assert_eq!(ran.plan.request.temperature, planned, "{setting}");
         for body in bodies(&raw) {
@@ -81,7 +81,7 @@ async fn the_temperature_is_0_unless_the_server_or_the_body_sets_it() {
         }
     }
     let raw = Raw::with([]);
-    let without = Trial::of(BASE).plugin("backends/template.wasm");
+    let without = Trial::new(BASE).plugin("backends/template.wasm");
     let ran = without.with(NO_TEMPERATURE).against_raw(&raw).run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.plan.request.temperature, None);
@@ -105,7 +105,7 @@ async fn why_a_server_refused_is_recorded_and_counted() {
         (3, vec![say(CHUNKED), say(chunk(in_band)), say(LAST_CHUNK)]),
         (4, sound()),
     ]);
-    let ran = Trial::of(BASE).against_raw(&raw).run().await;
+    let ran = Trial::new(BASE).against_raw(&raw).run().await;
     let reasons: Vec<_> = ran
         .measured()
         .map(|exchange| match &exchange.outcome {
@@ -135,7 +135,7 @@ async fn why_a_server_refused_is_recorded_and_counted() {
 }
 
 /// The adapters of the measured requests, by their number.
-fn adapters(ran: &Ran) -> Vec<(u64, String)> {
+fn adapters(ran: &RunResult) -> Vec<(u64, String)> {
     let measured = ran.measured();
     measured.map(|exchange| (exchange.index, exchange.sample.adapter.clone().unwrap())).collect()
 }
@@ -145,7 +145,7 @@ const SPREAD: &str = "request.adapters = ['a', 'b', 'c']\nload = { requests = 40
 #[tokio::test(start_paused = true)]
 async fn adapters_are_assigned_by_seed_and_number_alone() {
     let raw = Raw::with([]);
-    let whole = Trial::of(BASE).with(SPREAD).against_raw(&raw).run().await;
+    let whole = Trial::new(BASE).with(SPREAD).against_raw(&raw).run().await;
     let all = adapters(&whole);
     assert_eq!(all.len(), 40);
     for adapter in ["a", "b", "c"] {
@@ -177,6 +177,6 @@ async fn a_sample_keeps_the_adapter_that_its_dataset_gave_it() {
     let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
     let own = format!("dataset = {{ plugin = '{}', config.adapter = 'own' }}", plugin.display());
     let scenario = BASE.split("[dataset]").next().unwrap().to_owned() + "[load]\nrequests = 5\n";
-    let ran = Trial::of(&scenario).with(&own).with("request.adapters = ['a']").run().await;
+    let ran = Trial::new(&scenario).with(&own).with("request.adapters = ['a']").run().await;
     assert!(adapters(&ran).iter().all(|(_, of)| of == "own"));
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tempfile::NamedTempFile;
 
 use crate::support::sharegpt;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Conversations of the file: the most that any scenario measures, and some for warming up.
 const CONVERSATIONS: u32 = 10_050;
@@ -41,10 +41,10 @@ fn every_scenario_that_ships_is_run() {
 
 /// Runs a whole scenario and checks the common promises. Every request is answered, on time, at the
 /// server's pace, with the requested number of tokens, by both sides' count.
-async fn run(name: &str, requests: u64) -> Ran {
+async fn run(name: &str, requests: u64) -> RunResult {
     assert!(RUN.contains(&name));
     let text = shipped::scenario(name).unwrap();
-    let mut trial = Trial::of(text).against("tokens-per-chunk = 500");
+    let mut trial = Trial::new(text).against("tokens-per-chunk = 500");
     if text.contains("sharegpt.wasm") || text.contains("like = \"lmdeploy\"") {
         trial = trial.dataset_file(conversations().path());
     }
@@ -92,7 +92,7 @@ async fn run(name: &str, requests: u64) -> Ran {
 }
 
 /// All at once: everything is sent at the start, and all is in flight together.
-async fn run_at_once(name: &str, requests: u64) -> Ran {
+async fn run_at_once(name: &str, requests: u64) -> RunResult {
     let ran = run(name, requests).await;
     let start = ran.start();
     assert!(ran.measured().all(|e| e.due == start && e.sent == Some(start)));

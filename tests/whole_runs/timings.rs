@@ -51,7 +51,7 @@ fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
 }
 
 /// The four metrics of an exchange, as the columns of its row.
-fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
+fn measured(ran: &RunResult, exchange: &Exchange) -> [Option<f64>; 4] {
     let row = report::row::Row::new(&ran.facts, exchange);
     NAMES.map(|name| {
         let mut columns = report::row::columns().iter();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 use super::assert_close;
 
@@ -40,10 +40,10 @@ fn recordings(folder: &Path) {
     }
 }
 
-async fn run(backend: &str, over: &str, script: &str) -> Ran {
+async fn run(backend: &str, over: &str, script: &str) -> RunResult {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path());
-    Trial::of(SCENARIO)
+    Trial::new(SCENARIO)
         .plugin(&format!("backends/{backend}.wasm"))
         .dataset_file(folder.path())
         .with(over)

@@ -6,10 +6,10 @@ use model::exchange::{Class, Outcome};
 use super::BASE;
 use crate::faults::check::failure;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Five requests, each after the end of its predecessor; the second gets this answer.
-async fn second(reply: Vec<Act>) -> Ran {
+async fn second(reply: Vec<Act>) -> RunResult {
     let raw = Raw::with([(1, reply)]);
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);

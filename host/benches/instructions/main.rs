@@ -81,8 +81,7 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
     for workload in workloads::ALL {
         if wanted.is_empty() || wanted.iter().any(|name| name == workload.name) {
             let count = workload.count(artifacts.path())?;
-            let before = baseline.builds.get(&build);
-            let before = before.and_then(|counts| counts.get(workload.name));
+            let before = baseline.builds.get(&build).and_then(|counts| counts.get(workload.name));
             let change = before.map(|before| {
                 let change = count as f64 / *before as f64 - 1.0;
                 format!("  {:+.1} % of {before}", change * 100.0)
@@ -126,8 +125,7 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
     Ok(())
 }
 
-/// The name of this build: what `INSTRUCTIONS_BUILD` says, else the folder cargo put it in
-/// (`release`, `debug`); and the architecture.
+/// The build's name: `INSTRUCTIONS_BUILD` or cargo's folder (`release`), and the architecture.
 fn build() -> Result<String> {
     let folder = || {
         let program = std::env::current_exe()?;
@@ -161,10 +159,11 @@ impl workloads::Workload {
             .args(["work", self.name, &units.to_string()])
             .arg(artifacts);
         let done = command.output().context("cannot start valgrind; is it installed?")?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "{command:?}: {}\n{said}", done.status);
-        said.lines()
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{command:?}: {}\n{stderr}", done.status);
+        stderr
+            .lines()
             .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
-            .with_context(|| format!("{command:?} told no count:\n{said}"))
+            .with_context(|| format!("{command:?} printed no count:\n{stderr}"))
     }
 }

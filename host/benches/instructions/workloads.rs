@@ -1,5 +1,4 @@
-//! The counted work: that on one piece of a reply at each of its stations, from the bytes read to
-//! the record and the summary.
+//! The counted work on a piece of a reply, from the bytes read to the record and the summary.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +14,7 @@ use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
 use load::transport::poller::Poller;
-use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
+use load::transport::{Connect, Connection, NewConnection, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
 use model::exchange::{Event, Exchange, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
@@ -36,7 +35,6 @@ use session::sessions::memory::Memory;
 use session::{ResolvedRun, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Work that is counted.
 pub struct Workload {
     pub name: &'static str,
     /// Name of one unit.
@@ -45,7 +43,12 @@ pub struct Workload {
     pub units: u64,
 }
 
-/// Events of one reply.
+impl Workload {
+    const fn new(name: &'static str, unit: &'static str, units: u64) -> Self {
+        Workload { name, unit, units }
+    }
+}
+
 const EVENTS: u64 = 128;
 /// Exchanges of a run that is summarised: enough to make a summary's fixed cost small.
 const SUMMARISED: u64 = 1000;
@@ -54,42 +57,22 @@ const BATCH: u64 = 32;
 
 /// Every workload. Units are whole replies.
 pub const ALL: [Workload; 8] = [
-    Workload {
-        name: "http1",
-        unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
-        units: 200 * EVENTS,
-    },
-    Workload { name: "frame", unit: "framing an event of 250 bytes", units: 200 * EVENTS },
-    Workload {
-        name: "decode-1",
-        unit: "decoding it through the component, alone",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "decode-32",
-        unit: "decoding it through the component, 32 at a time",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "take",
-        unit: "decoding it so and putting the exchange together",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "ids",
-        unit: "making the ids of a request and their header fields, for each of its 128 events",
-        units: 400 * EVENTS,
-    },
-    Workload {
-        name: "record",
-        unit: "recording an event, in exchanges of 128",
-        units: 400 * EVENTS,
-    },
-    Workload {
-        name: "summarize",
-        unit: "summarising an event, in records of 128 that are read twice",
-        units: SUMMARISED * EVENTS,
-    },
+    Workload::new("http1", "reading a chunk of a chunked HTTP/1.1 body, one a read", 200 * EVENTS),
+    Workload::new("frame", "framing an event of 250 bytes", 200 * EVENTS),
+    Workload::new("decode-1", "decoding it through the component, alone", 20 * EVENTS),
+    Workload::new("decode-32", "decoding it through the component, 32 at a time", 20 * EVENTS),
+    Workload::new("take", "decoding it so and putting the exchange together", 20 * EVENTS),
+    Workload::new(
+        "ids",
+        "making the ids of a request and their header fields, for each of its 128 events",
+        400 * EVENTS,
+    ),
+    Workload::new("record", "recording an event, in exchanges of 128", 400 * EVENTS),
+    Workload::new(
+        "summarize",
+        "summarising an event, in records of 128 that are read twice",
+        SUMMARISED * EVENTS,
+    ),
 ];
 
 /// Does a number of units of a workload.
@@ -122,7 +105,6 @@ fn end() -> &'static [u8] {
     b"data: [DONE]\n\n"
 }
 
-/// This number of frames.
 fn frames(count: u64) -> Result<Frames> {
     let mut framer = Framer::new(Framing::EventStream);
     let mut frames = Frames::default();
@@ -263,7 +245,6 @@ fn summarize(exchanges: u64) -> Result<()> {
     Ok(())
 }
 
-/// The default ids of requests.
 fn identities() -> Identities {
     let ids = RequestIds { request: vec!["x-request-id".to_owned()], ..RequestIds::default() };
     let run = RunId::new(*b"0123456789abcdef");
@@ -389,14 +370,14 @@ impl Connect for Chunks {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
+    ) -> Result<NewConnection<Self::Io>, String> {
         let event = event();
         let mut chunk = format!("{:x}\r\n", event.len()).into_bytes();
         chunk.extend(event);
         chunk.extend(b"\r\n");
         let replies = Replies { pieces: self.0, chunk, begun: false, ended: false };
         let wire = Wire::new(clock);
-        Ok(Opened {
+        Ok(NewConnection {
             io: Stamped::new(replies, &wire),
             wire,
             facts: model::exchange::Connection::default(),
@@ -421,8 +402,7 @@ fn read_chunks(units: u64) -> Result<()> {
             head: Bytes::from_static(b"POST / HTTP/1.1\r\n\r\n"),
             body: Bytes::new(),
         };
-        let answered = connection.send(request, &marks).await;
-        answered.map_err(|_| "no reply came".to_owned())?;
+        connection.send(request, &marks).await.map_err(|_| "no reply came".to_owned())?;
         std::future::poll_fn(|cx| connection.poll_body(cx, &marks, &mut came))
             .await
             .map_err(|broke| format!("{broke:?}"))

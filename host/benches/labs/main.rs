@@ -21,8 +21,7 @@ const PAGE: &str =
 /// Labs of each case, unless asked for otherwise.
 const LABS: u64 = 500;
 
-/// Factor for the number of labs of cases in which nothing differs, because the counted events are
-/// rare.
+/// Factor for the number of labs without any difference: their counted events are rare.
 const RARE: u64 = 4;
 
 const BENCH: Benchmark = Benchmark {
@@ -58,8 +57,7 @@ fn row<const N: usize>(name: &str, strategy: &str, cells: [String; N]) -> Vec<St
 
 /// The heads of the columns, after the columns that name the case.
 fn heads(further: &[&str]) -> Vec<String> {
-    let all = ["case", "strategy"].iter().chain(further);
-    all.map(|head| (*head).to_owned()).collect()
+    ["case", "strategy"].iter().chain(further).map(|head| (*head).to_owned()).collect()
 }
 
 /// Cases in which nothing differs.
@@ -71,8 +69,7 @@ fn equal(labs: u64) -> Vec<Section> {
             let case = change(Case::equal(strategy));
             let wrong = case.labs(labs).filter(SimulatedLab::recommends).count();
             let share = percent(wrong, labs as usize);
-            let missed = exceeds(wrong, labs as usize, 0.005);
-            rows.push(row(name, strategy, [cell(share, missed)]));
+            rows.push(row(name, strategy, [cell(share, exceeds(wrong, labs as usize, 0.005))]));
         }
     }
     vec![Section {
@@ -142,10 +139,8 @@ fn drift(labs: u64) -> Vec<Section> {
     for (name, change) in &equal_cases()[..2] {
         for strategy in STRATEGIES {
             let case = change(Case::equal(strategy));
-            let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05));
-            let found = found.count();
-            let missed = exceeds(found, labs as usize, 0.05);
-            let share = cell(percent(found, labs as usize), missed);
+            let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05)).count();
+            let share = cell(percent(found, labs as usize), exceeds(found, labs as usize, 0.05));
             rows.push(row(name, strategy, [share]));
         }
     }

@@ -1,5 +1,4 @@
-//! Labs of engines whose truth is known: figures are drawn, no engine is started and no time
-//! passes.
+//! Labs of engines with known truth: drawn figures, no engine and no time.
 //!
 //! A start's throughput is the truth of its trial, times the round's effect on all trials, times
 //! chance. A P99 of TTFT is drawn beside it for constraints.
@@ -34,8 +33,7 @@ pub struct Case {
     pub unsteady: f64,
     /// The standard deviation of a round's effect on all trials, as a share.
     pub rounds: f64,
-    /// The mean P99 of TTFT of every trial in ms, and its standard deviation as a share; the limit
-    /// is 1000 ms.
+    /// The mean P99 of TTFT of every trial (ms) and its relative deviation; the limit is 1000 ms.
     pub p99: Option<(f64, f64)>,
 }
 
@@ -54,10 +52,7 @@ impl Case {
     }
 
     fn text(&self) -> String {
-        let subject = match self.p99 {
-            Some(_) => "subject-to = [\"ttft.p99 < 1s\"]\n",
-            None => "",
-        };
+        let subject = if self.p99.is_some() { "subject-to = [\"ttft.p99 < 1s\"]\n" } else { "" };
         format!(
             "name = \"A lab\"\nstrategy = \"{}\"\nscenarios = \"chat.toml\"\n[objective]\n\
              maximize = \"throughput.output-tokens-per-s\"\n{subject}\
@@ -79,8 +74,7 @@ impl Case {
         let mut effects: BTreeMap<u32, f64> = BTreeMap::new();
         let mut results = Results::default();
         while let Next::Run(starts) = next(lab, &scenarios, &results) {
-            // All that was asked for at once: no trial fails, so nothing that comes between changes
-            // it.
+            // All requests at once: no trial fails, so nothing between the runs changes it.
             for start in &starts {
                 let effect =
                     *effects.entry(start.round).or_insert_with(|| self.rounds * random.normal());
@@ -153,8 +147,7 @@ impl SimulatedLab {
         matches!(kind, Some(Kind::Better | Kind::BestOfRest))
     }
 
-    /// The gain that it states, in percent, and the ends of its interval, if it recommends a trial
-    /// with the fast mode.
+    /// The stated gain and the ends of its interval (percent), if the fast mode is recommended.
     pub fn fast(&self) -> Option<(f64, [f64; 2])> {
         let decision = self.study.decision.as_ref()?;
         let chosen = decision.chosen.as_ref().filter(|_| self.recommends())?;
@@ -165,8 +158,7 @@ impl SimulatedLab {
     }
 }
 
-/// Numbers that are drawn: the generator of Steele, Lea and Flood 2014, "Fast splittable
-/// pseudorandom number generators".
+/// Random numbers: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators".
 struct Random(u64);
 
 impl Random {

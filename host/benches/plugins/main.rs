@@ -1,5 +1,4 @@
-//! Time that plugins cost: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`,
-//! `cumulative` and `instance`.
+//! Time of plugins: `cargo bench --bench plugins [decode] [cumulative] [instance]`.
 //!
 //! Each figure is the best of many short rounds: other work of the machine can only add to it. All
 //! are taken through the host's own calls, so the host's work around the guest is part of them.
@@ -20,8 +19,7 @@ use session::{Source, resolve};
 const ROUND: Duration = Duration::from_millis(50);
 const ROUNDS: usize = 40;
 
-/// An event as OpenAI-like engines write it, its data 260 bytes long; `{}` is where the text
-/// differs.
+/// An event of an OpenAI-like engine with 260 bytes of data; `{}` is where the text differs.
 const EVENT: [&str; 2] = [
     concat!(
         r#"{"id":"chatcmpl-0123456789abcdef0123456789abcdef","object":"chat.completion.chunk","#,
@@ -32,13 +30,13 @@ const EVENT: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    let asked: Vec<String> =
+    let figures: Vec<String> =
         std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     // What `cargo test` does with benches: see that they start.
-    if asked.iter().any(|argument| argument == "--test") {
+    if figures.iter().any(|argument| argument == "--test") {
         return ExitCode::SUCCESS;
     }
-    match exec(&asked) {
+    match exec(&figures) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
@@ -47,13 +45,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn exec(asked: &[String]) -> Result<()> {
-    for name in asked {
+fn exec(figures: &[String]) -> Result<()> {
+    for name in figures {
         if !["decode", "cumulative", "instance"].contains(&name.as_str()) {
             bail!("`{name}` is no figure; there are decode, cumulative and instance");
         }
     }
-    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let wanted = |name: &str| figures.is_empty() || figures.iter().any(|figure| figure == name);
     let backend = backend("openai", "chat")?;
     if wanted("cumulative") {
         cumulative()?;
@@ -104,8 +102,7 @@ fn best(mut unit: impl FnMut() -> Result<()>) -> Result<f64> {
         for _ in 0..units {
             unit()?;
         }
-        let each = began.elapsed().as_nanos() as f64 / f64::from(units);
-        least = least.min(each);
+        least = least.min(began.elapsed().as_nanos() as f64 / f64::from(units));
     }
     Ok(least)
 }
@@ -138,8 +135,7 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     Ok(())
 }
 
-/// Decoding events that repeat the whole answer, as SGLang's do: 24 KB each, of an answer that
-/// grows by a character.
+/// Decoding events that repeat the answer, as SGLang's do: 24 KB each, a character more each time.
 fn cumulative() -> Result<()> {
     const TEXT: usize = 12_000;
     const EVENTS: usize = 40;

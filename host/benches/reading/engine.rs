@@ -1,5 +1,4 @@
-//! The engine: a thread that answers each request with a stream of events, chunked, one event a
-//! write and one stream after the other.
+//! The engine: a thread that streams chunked events, one a write and one stream after the other.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -58,8 +57,7 @@ impl Engine {
             }
         }
         to_all(&mut streams, END)?;
-        // The client closes first, so that the port is free of connections that wait for stray
-        // packets.
+        // The client closes first, so that its connections leave the port free.
         for stream in &mut streams {
             stream.set_read_timeout(Some(Duration::from_secs(10)))?;
             let _ = stream.read(&mut request);

@@ -19,7 +19,6 @@ use engine::Engine;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// The load that the engine sends.
 #[derive(Clone, Copy)]
 struct Load {
     streams: usize,
@@ -50,8 +49,7 @@ const READERS: [(&str, Read); 3] = [
 
 fn main() -> io::Result<()> {
     let number = |name: &str, otherwise: u64| {
-        let said = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        said.unwrap_or(otherwise)
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
     };
     let load = Load {
         streams: number("STREAMS", 1024) as usize,

@@ -1,5 +1,4 @@
-//! The readers: a bare one, which does the least that a client of event streams can do, and the
-//! reading half of `load` with nothing behind it.
+//! The readers: a bare one, and the reading half of `load` with nothing behind it.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -15,7 +14,7 @@ use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
 use load::pace::Signal;
 use load::transport::poller::Poller;
-use load::transport::{Connect, Dial, Opened, Request};
+use load::transport::{Connect, Dial, NewConnection, Request};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use model::clock::Clock;
@@ -28,11 +27,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::{END, REQUEST};
 
-/// A time that never comes.
 const LONG: Nanos = Nanos(3_600_000_000_000);
 
-/// Connects, sends, reads, stamps each read and counts the ends of events, until every reply has
-/// ended.
+/// Connects, sends, reads, stamps each read and counts the ends of events to the last reply.
 pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     let clock = Clock::start();
     let mut poll = Poll::new()?;
@@ -42,8 +39,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         let mut socket = TcpStream::from_std(socket);
-        let readable = Interest::READABLE;
-        poll.registry().register(&mut socket, Token(number), readable)?;
+        poll.registry().register(&mut socket, Token(number), Interest::READABLE)?;
         open.push((socket, Nanos::ZERO));
     }
     for (socket, _) in &mut open {
@@ -76,13 +72,11 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     Ok(seen)
 }
 
-/// Has a worker of `load` read them, whose sockets are registered with its poller or with the
-/// runtime.
+/// Has a worker of `load` read them; its sockets are registered with its poller or the runtime.
 pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64> {
-    let counted = Counted::default();
+    let counted = Counter::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;
-    let trust = Trust::default();
-    let dial = Dial::new(&[target], &[], Version::Http1, &trust, Timestamps::Kernel);
+    let dial = Dial::new(&[target], &[], Version::Http1, &Trust::default(), Timestamps::Kernel);
     let clock = Clock::start();
     let signal = Signal::for_thread();
     let worker = Worker {
@@ -149,15 +143,13 @@ impl Connect for Maybe {
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> Result<Opened<Self::Io>, String> {
-        let poller = poller.filter(|_| self.polled);
-        self.dial.connect(target, clock, poller).await
+    ) -> Result<NewConnection<Self::Io>, String> {
+        self.dial.connect(target, clock, poller.filter(|_| self.polled)).await
     }
 }
 
-/// Counts bytes and frames.
 #[derive(Clone, Default)]
-struct Counted(Arc<Counts>);
+struct Counter(Arc<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -165,7 +157,7 @@ struct Counts {
     whole: AtomicU64,
 }
 
-impl Replies for Counted {
+impl Replies for Counter {
     fn open(&self, _: u64) -> Rc<dyn Reply> {
         Rc::new(Counting { counts: Arc::clone(&self.0), progress: DecodeProgress::default() })
     }

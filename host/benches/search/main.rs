@@ -1,5 +1,4 @@
-//! Quality of the search: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or
-//! `engine`.
+//! Quality of the search: `cargo bench -p search [-- watch|queue|engine...]`.
 //!
 //! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue`
 //! how close searches come to a truth that is known in closed form; `engine` the same of the engine
@@ -65,8 +64,7 @@ fn watch() {
 
 /// Requests that an interval 5 % wide is to take at most.
 const TARGET: f64 = 100_000.0;
-/// Requests that a search is to take at most, as a multiple of the fewest possible, where that is
-/// more.
+/// The most requests of a search as a multiple of the fewest possible, where that is more.
 const ABOVE: f64 = 1.5;
 
 fn queue() {
@@ -78,13 +76,13 @@ fn queue() {
                 design_effect(limit)
             );
             let most = TARGET * (0.05_f64.ln_1p() / width.ln_1p()).powi(2);
-            told(&searches(&[limit], 200, width), most.max(ABOVE * least));
+            print_tally(&searches(&[limit], 200, width), most.max(ABOVE * least));
         }
     }
 }
 
 /// Prints what searches found, the targets beside it.
-fn told(tally: &Tally, most: f64) {
+fn print_tally(tally: &Tally, most: f64) {
     let middle = |values: &[u64]| median(values.iter().map(|own| *own as f64));
     let mark = |is_met: bool| if is_met { "✓" } else { "✗" };
     let (requests, held) = (middle(&tally.requests), 100.0 * tally.held as f64 / tally.runs as f64);
@@ -118,7 +116,7 @@ fn engine() {
         for width in [0.2, 0.05] {
             let (truth, tally) = engine_searches(limit, width, 100, 200_000);
             println!("engine, {limit}, width {width}, truth {truth:.3} a second");
-            told(&tally, TARGET * (0.05_f64.ln_1p() / f64::ln_1p(width)).powi(2));
+            print_tally(&tally, TARGET * (0.05_f64.ln_1p() / f64::ln_1p(width)).powi(2));
         }
     }
 }

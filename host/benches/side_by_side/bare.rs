@@ -11,7 +11,6 @@ use memchr::memmem;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-/// Observations of one client.
 #[derive(Debug, Default)]
 pub struct Timing {
     /// Ends of events.
@@ -31,8 +30,7 @@ struct Stream {
 /// The last chunk of a reply, which comes with its last event or alone.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Sends the request on a number of connections at once, several times on each, and reads until
-/// every reply has ended.
+/// Sends several requests in turn on each of many connections, and reads every reply to its end.
 pub fn read(
     address: SocketAddr,
     streams: usize,

@@ -1,5 +1,4 @@
-//! Processor time of an event, events read in a second, and exactness of the instants, on more and
-//! more cores.
+//! Processor time of an event, events a second, and exactness of instants, by cores.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -26,8 +25,7 @@ const LOADS: [(&str, Pace); 2] = [
     ),
 ];
 
-/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has
-/// all, they share them.
+/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others, if there are any.
 pub fn cores(rounds: usize) -> Result<()> {
     // Plugins are compiled once.
     let cache = tempfile::tempdir()?;

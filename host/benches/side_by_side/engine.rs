@@ -20,14 +20,11 @@ const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const START: &str = r#"{"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1732190000,"model":"mock","#;
 
-/// The pace of every answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Time to the first token.
     pub ttft: Duration,
     /// Time between tokens; none is as fast as it can.
     pub itl: Duration,
-    /// Tokens of an answer.
     pub tokens: usize,
 }
 
@@ -58,8 +55,7 @@ impl Engine {
         Ok(Engine { child, address })
     }
 
-    /// Ends it; gives the mean, median and P99 of its TTFT and gaps, in milliseconds, and its
-    /// processor time, in seconds.
+    /// Ends it; gives mean, median and P99 of its TTFT and gaps in ms, and its processor time in s.
     pub fn end(mut self) -> Result<Value> {
         drop(self.child.stdin.take());
         let stdout = self.child.stdout.take().context("it has a stdout")?;
@@ -118,29 +114,25 @@ pub fn serve(threads: usize, pace: Pace) -> Result<()> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let cpu = [usage.user_time(), usage.system_time()]
         .map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6);
-    let seen =
-        serde_json::json!({ "ttft": told(ttft), "gaps": told(gaps), "cpu": cpu[0] + cpu[1] });
-    println!("{seen}");
+    let (ttft, gaps, cpu) = (statistics(ttft), statistics(gaps), cpu[0] + cpu[1]);
+    println!("{}", serde_json::json!({ "ttft": ttft, "gaps": gaps, "cpu": cpu }));
     Ok(())
 }
 
-fn told(mut values: Vec<f32>) -> [f64; 3] {
+fn statistics(mut values: Vec<f32>) -> [f64; 3] {
     values.sort_by(f32::total_cmp);
     let at = |share: f64| f64::from(values[((values.len() - 1) as f64 * share).round() as usize]);
     let mean = values.iter().copied().map(f64::from).sum::<f64>() / values.len() as f64;
     [mean, at(0.5), at(0.99)].map(|seconds| seconds * 1e3)
 }
 
-/// Serves one request after the other. Sends the instants of each request's tokens, since the
-/// request was read.
+/// Serves one request after the other. Sends the instants of its tokens since it was read.
 async fn connection(mut stream: TcpStream, pace: Pace, seen: mpsc::Sender<Vec<Duration>>) {
     let mut request = Vec::new();
     while let Some(length) = whole(&mut stream, &mut request).await {
         let came = Instant::now();
         request.drain(..length);
-        let Ok(instants) = answer(&mut stream, pace, came).await else {
-            return;
-        };
+        let Ok(instants) = answer(&mut stream, pace, came).await else { return };
         let _ = seen.send(instants);
     }
 }
@@ -185,8 +177,7 @@ async fn answer(
         if !pace.itl.is_zero() {
             tokio::time::sleep_until(due.into()).await;
         }
-        let is_last = number + 1 == pace.tokens;
-        let event = if is_last { &last } else { &token };
+        let event = if number + 1 == pace.tokens { &last } else { &token };
         instants.push(came.elapsed());
         stream.write_all(event.as_bytes()).await?;
     }

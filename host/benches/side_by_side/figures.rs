@@ -14,8 +14,7 @@ use crate::truth::difference;
 /// Streams at the same time where nothing else is said.
 pub const STREAMS: usize = 1024;
 
-/// A load of [`cpu`]: its name, the engine's flags, replies one after the other on each connection,
-/// and tokens of each.
+/// A load of [`cpu`]: name, the engine's flags, replies in turn on a connection, tokens of each.
 struct Answers {
     name: &'static str,
     mock: &'static [&'static str],
@@ -25,37 +24,21 @@ struct Answers {
 
 /// The loads that one core's processor time is measured with.
 const ANSWERS: [Answers; 5] = [
-    Answers {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        answers: 8,
-        tokens: 128,
-    },
-    Answers {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        answers: 2,
-        tokens: 1000,
-    },
+    Answers { name: ONE, mock: AS_FAST_AS_IT_CAN, answers: 8, tokens: 128 },
+    Answers { name: ONE, mock: AS_FAST_AS_IT_CAN, answers: 2, tokens: 1000 },
     Answers {
         name: "one event a write, every 20 ms a stream",
         mock: EVERY_20_MS,
         answers: 4,
         tokens: 128,
     },
-    Answers {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        answers: 8,
-        tokens: 128,
-    },
-    Answers {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        answers: 2,
-        tokens: 1000,
-    },
+    Answers { name: EIGHT, mock: EIGHT_A_WRITE, answers: 8, tokens: 128 },
+    Answers { name: EIGHT, mock: EIGHT_A_WRITE, answers: 2, tokens: 1000 },
 ];
+
+const ONE: &str = "one event a write, as fast as the engine can";
+const EIGHT: &str = "eight events a write, as fast as the engine can";
+const GROWING: &str = "events of up to 24 KB that repeat the answer";
 
 /// The engine's flags for one event a write, every 20 ms a stream.
 const EVERY_20_MS: &[&str] = &["--ttft", "200ms", "--itl", "20ms"];
@@ -105,13 +88,11 @@ pub fn bare(address: SocketAddr, (streams, answers): (usize, usize), tokens: usi
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let seen = bare::read(address, streams, answers, request.as_bytes())?;
-    println!("{}", seen.events);
+    println!("{}", bare::read(address, streams, answers, request.as_bytes())?.events);
     Ok(())
 }
 
-/// Processor seconds a million events, of as many requests as the bare reader makes on as many kept
-/// connections.
+/// Processor seconds a million events, with the bare reader's requests and kept connections.
 pub fn cpu(rounds: usize) -> Result<()> {
     for load in &ANSWERS {
         let (requests, tokens) = (STREAMS * load.answers, load.tokens);
@@ -132,8 +113,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
         for _ in 0..rounds {
             let (events, bare) = run(bare_reader(&mock.address, load)?)?;
             let (result, our) = run(runner(&mock.address, folder.path(), &flags))?;
-            let result = check(&result, requests * tokens)?;
-            invalid += usize::from(result["verdict"] == "invalid");
+            invalid += usize::from(check(&result, requests * tokens)?["verdict"] == "invalid");
             let million = events.trim().parse::<f64>()? / 1e6;
             let row = [our.cpu(), our.user, our.system, bare.cpu(), bare.user, bare.system];
             for (column, time) in columns.iter_mut().zip(row) {
@@ -158,8 +138,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Every request must have been answered in full, with this many tokens together: what failed costs
-/// nothing.
+/// Every request must be answered in full, with this many tokens together: failures cost nothing.
 pub fn check(result: &str, tokens: usize) -> Result<Value> {
     let result: Value = serde_json::from_str(result).context("the result is JSON")?;
     let total = &result["tokens"]["output"]["total"];
@@ -167,8 +146,7 @@ pub fn check(result: &str, tokens: usize) -> Result<Value> {
     Ok(result)
 }
 
-/// Measures the error of the reported instants against the engine's own record, with the core free
-/// and busy.
+/// Measures the reported instants against the engine's own record, with the core free and busy.
 pub fn instants(rounds: usize) -> Result<()> {
     const TOKENS: usize = 300;
     for (core, timestamps) in
@@ -196,8 +174,7 @@ pub fn instants(rounds: usize) -> Result<()> {
                 hog.kill()?;
                 hog.wait()?;
             }
-            let result = check(&result, STREAMS * TOKENS)?;
-            rows.push(difference(&result, &mock.end()?));
+            rows.push(difference(&check(&result, STREAMS * TOKENS)?, &mock.end()?));
         }
         let column = |at: usize| {
             let mut column: Vec<f64> = rows.iter().map(|row| row[at]).collect();
@@ -270,8 +247,7 @@ fn unpinned(pinned: &Command) -> Command {
     command
 }
 
-/// Reads the time from the start of the newest run in a folder to its first request, in
-/// milliseconds.
+/// Reads the milliseconds from the start of the newest run in a folder to its first request.
 fn first_request_ms(folder: &Path) -> Result<f64> {
     let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
     for entry in std::fs::read_dir(folder)? {
@@ -288,15 +264,8 @@ fn first_request_ms(folder: &Path) -> Result<f64> {
     at.as_f64().with_context(|| format!("no time in {status}"))
 }
 
-/// A load whose memory is looked at.
-struct Held {
-    name: &'static str,
-    mock: &'static [&'static str],
-    /// Its script; empty for none.
-    script: &'static str,
-    streams: usize,
-    flags: &'static str,
-}
+/// A load whose memory is measured: name, the engine's flags and script, streams, flags.
+type MemoryLoad = (&'static str, &'static [&'static str], &'static str, usize, &'static str);
 
 /// A route whose events mean nothing, without end.
 const MEANINGLESS: &str = r#"
@@ -312,84 +281,38 @@ const AS_FAST_AS_IT_CAN: &[&str] = &["--ttft", "0ms", "--itl", "0ms"];
 const EIGHT_A_WRITE: &[&str] =
     &["--ttft", "0ms", "--itl", "0ms", "--fault", "kind = 'merge', events = 8"];
 
-const HELD: [Held; 9] = [
-    Held {
-        name: "one stream, quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 1,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 10_000,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 1000",
-    },
-    Held {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 1000",
-    },
-    Held {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        script: "",
-        streams: 10_000,
-        flags: "--random-output-len 200",
-    },
-    Held {
-        name: "events of up to 24 KB that repeat the answer",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 1_024,
-        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
-    },
-    Held {
-        name: "events of up to 24 KB that repeat the answer",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 10_000,
-        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
-    },
-    Held {
-        name: "events that mean nothing, without end",
-        mock: AS_FAST_AS_IT_CAN,
-        script: MEANINGLESS,
-        streams: 1_024,
-        flags: "--random-output-len 100000000 --request-timeout 15s",
-    },
+const QUIETLY: &[&str] = &["--ttft", "2s", "--itl", "100ms"];
+const REPEATING: &str = "--backend sglang --random-output-len 5000 --request-timeout 20s";
+
+const MEMORY_LOADS: [MemoryLoad; 9] = [
+    ("one stream, quietly", QUIETLY, "", 1, "--random-output-len 64"),
+    ("quietly", QUIETLY, "", 1_024, "--random-output-len 64"),
+    ("quietly", QUIETLY, "", 10_000, "--random-output-len 64"),
+    (ONE, AS_FAST_AS_IT_CAN, "", 1_024, "--random-output-len 1000"),
+    (EIGHT, EIGHT_A_WRITE, "", 1_024, "--random-output-len 1000"),
+    (EIGHT, EIGHT_A_WRITE, "", 10_000, "--random-output-len 200"),
+    (GROWING, AS_FAST_AS_IT_CAN, "", 1_024, REPEATING),
+    (GROWING, AS_FAST_AS_IT_CAN, "", 10_000, REPEATING),
+    (
+        "events that mean nothing, without end",
+        AS_FAST_AS_IT_CAN,
+        MEANINGLESS,
+        1_024,
+        "--random-output-len 100000000 --request-timeout 15s",
+    ),
 ];
 
 /// Peak memory with many streams open at the same time, whatever the engine sends and how fast.
 pub fn memory(rounds: usize) -> Result<()> {
-    for load in HELD {
+    for (name, mock, text, streams, flags) in MEMORY_LOADS {
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.toml");
-        std::fs::write(&script, load.script)?;
+        std::fs::write(&script, text)?;
         let script = script.to_str().context("a path in UTF-8")?;
-        let mock = Mock::start(folder.path(), &[load.mock, &["--script", script]].concat())?;
+        let mock = Mock::start(folder.path(), &[mock, &["--script", script]].concat())?;
         let mut peaks = Vec::new();
         let mut held_back = Vec::new();
         for _ in 0..rounds {
-            let (streams, flags) = (load.streams, load.flags);
             let flags = format!("--num-prompts {streams} --request-rate inf {flags}");
             let (result, cost) = run_to_any_end(runner(&mock.address, folder.path(), &flags))?;
             let result: Value = serde_json::from_str(&result).context("the result is JSON")?;
@@ -398,9 +321,7 @@ pub fn memory(rounds: usize) -> Result<()> {
             held_back.push(backlog.as_f64().unwrap_or(0.0));
         }
         println!(
-            "  {} streams, {}: peak {:.0} MiB; replies not read for {:.1} s",
-            load.streams,
-            load.name,
+            "  {streams} streams, {name}: peak {:.0} MiB; replies not read for {:.1} s",
             median(&mut peaks),
             median(&mut held_back),
         );
@@ -440,6 +361,6 @@ pub fn median(values: &mut [f64]) -> f64 {
 }
 
 fn list(values: &[f64]) -> String {
-    let told: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
-    told.join(" ")
+    let texts: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
+    texts.join(" ")
 }

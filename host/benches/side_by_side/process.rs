@@ -21,7 +21,6 @@ pub fn pinned(cores: &str, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// The cost of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Processor time in the program.
@@ -40,10 +39,10 @@ impl Cost {
 
 /// Runs a command to its end, which must be a success; returns its stdout and its cost.
 pub fn run(command: Command) -> Result<(String, Cost)> {
-    let told = format!("{command:?}");
+    let command_line = format!("{command:?}");
     let (status, stdout, stderr, cost) = run_to_status(command)?;
     if !status.success() {
-        bail!("{told} ended with {status}: {stdout}{stderr}");
+        bail!("{command_line} ended with {status}: {stdout}{stderr}");
     }
     Ok((stdout, cost))
 }
@@ -73,11 +72,10 @@ fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Co
         peak = peak.max(high_water(&status).unwrap_or(0));
         std::thread::sleep(Duration::from_millis(5));
     };
-    let told = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
-        let told = thread.join().ok().flatten();
-        told.and_then(Result::ok).unwrap_or_default()
+    let output = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
+        thread.join().ok().flatten().and_then(Result::ok).unwrap_or_default()
     };
-    let (stdout, stderr) = (told(reader), told(errors));
+    let (stdout, stderr) = (output(reader), output(errors));
     let [user, system] = children_cpu()?;
     let cost = Cost { user: user - before[0], system: system - before[1], peak };
     Ok((ended, stdout, stderr, cost))
@@ -101,7 +99,6 @@ fn children_cpu() -> Result<[Duration; 2]> {
 /// A mock engine on cores of its own; ends when dropped.
 pub struct Mock {
     child: Child,
-    /// The address where it listens.
     pub address: String,
     truth: PathBuf,
 }
@@ -114,13 +111,11 @@ impl Mock {
         command.args(["mock", "--port", "0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
-        let stdout = child.stdout.take().context("it has a stdout")?;
-        BufReader::new(stdout).read_line(&mut line)?;
+        BufReader::new(child.stdout.take().context("it has a stdout")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on http://");
         Ok(Mock { address: address.context(line.clone())?.to_owned(), child, truth })
     }
 
-    /// Starts one that keeps the truth.
     pub fn with_truth(folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
         let path = truth.to_str().context("a path in UTF-8")?;

@@ -8,10 +8,9 @@ struct Truth {
     gaps: [f64; 3],
 }
 
-/// Mean, median and P99 of TTFT and of gaps as a result has them, minus the engine's own, in
-/// milliseconds.
+/// Mean, median and P99 of TTFT and of gaps in a result, minus the engine's own, in ms.
 pub fn difference(result: &Value, requests: &[Value]) -> [f64; 6] {
-    let truth = Truth::of(requests);
+    let truth = Truth::new(requests);
     let of = |metric: &str, figure: &str| {
         let metric = &result["metrics"][metric];
         let value = metric.get(figure).or(metric["percentiles"].get(figure));
@@ -26,7 +25,7 @@ pub fn difference(result: &Value, requests: &[Value]) -> [f64; 6] {
 }
 
 impl Truth {
-    fn of(requests: &[Value]) -> Self {
+    fn new(requests: &[Value]) -> Self {
         let (mut ttft, mut gaps) = (Vec::new(), Vec::new());
         for request in requests {
             let received = request["received"].as_f64().unwrap_or(f64::NAN);

@@ -1,5 +1,4 @@
-//! Coverage of a run's intervals for other requests and for the same requests again, its
-//! throughput's intervals included.
+//! Coverage of a run's intervals for other requests and for the same requests again.
 
 use crate::cases::{
     CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
@@ -11,14 +10,12 @@ use result::metric;
 use result::summary::{Bounds, Summary};
 use simulator::{Case, Load};
 
-/// Repeats of the same requests.
 const REPEATS: u64 = 10;
 
 /// A figure of a run, and its interval if it has one.
 type Interval = (f64, Option<Bounds>);
 
-/// A figure: its name, and itself in a summary, with its interval over other requests and over
-/// these again.
+/// A figure: its name, its value in a summary, and its intervals over other and the same requests.
 type Figure = (&'static str, fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>);
 
 const FIGURES: [Figure; 8] = [
@@ -120,10 +117,7 @@ pub fn sections(runs: u64) -> Vec<Section> {
             }
             let groups: Vec<&[Interval]> = same.chunks(REPEATS as usize).collect();
             // One run of the same requests shows nothing of whole replies.
-            let target = match replies {
-                Replies::Streamed => Target::All,
-                Replies::Whole => Target::None,
-            };
+            let target = if replies == Replies::Streamed { Target::All } else { Target::None };
             rows.push(vec![
                 case.name.clone(),
                 figure.to_owned(),

@@ -5,7 +5,6 @@ use simulator::{
     Workload, label,
 };
 
-/// An engine that has a name.
 #[derive(Clone, Copy)]
 pub struct Engine {
     /// Its name, after a comma; empty for the usual one.
@@ -16,8 +15,7 @@ pub struct Engine {
 /// 32 slots, 10 ms a step and more for the contents of the batch.
 pub const USUAL: Engine = Engine { name: "", parameters: "" };
 
-/// An engine that has room for every request that comes, and whose steps take longer the more
-/// context it holds.
+/// An engine with room for every request; its steps take longer the more context it holds.
 pub const FREE: Engine = Engine {
     name: ", free slots",
     parameters: "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192",
@@ -40,25 +38,19 @@ pub const KV: Engine = Engine { name: ", KV cache of 12,000 tokens", parameters:
 pub const CHUNKS: Engine =
     Engine { name: ", prompts read in pieces of 256 tokens", parameters: "chunk=256" };
 
-/// An engine whose steps drift slowly.
 pub const SLOW_JITTER: Engine = Engine {
     name: ", steps that drift slowly (jitter 10 %, correlation 0.99)",
     parameters: "jitter=0.1,correlation=0.99",
 };
 
-/// A workload that has a name.
 pub type Named = (&'static str, Workload);
 
 pub const CHATS: Named = ("", Workload::new(CHAT[0], CHAT[1]));
-/// Prompts and answers of one length.
 pub const EVEN: Named = ("fixed lengths, ", Workload::new(FIXED[0], FIXED[1]));
 /// As in the dataset.
 pub const SHARED: Named = ("ShareGPT, ", SHAREGPT);
-/// Long answers.
 pub const THINKING: Named = ("reasoning, ", REASONING);
-/// A thousand tokens each way.
 pub const LONG: Named = ("1k/1k, ", THOUSAND);
-/// Some prompts are long.
 pub const MIXED: Named = ("5 % prompts of 12k, ", BIMODAL);
 /// Prompts have beginnings in common.
 pub const PREFIXES: Named = ("prefix templates, ", TEMPLATES);
@@ -68,10 +60,8 @@ pub fn case(workload: Named, engine: Engine, load: Load, requests: usize) -> Cas
     Case::new(&name, parameters(engine), workload.1, load, requests)
 }
 
-/// The parameters of an engine.
 pub fn parameters(engine: Engine) -> Parameters {
-    let parameters = engine.parameters.parse();
-    parameters.unwrap_or_else(|mistake| panic!("{mistake}"))
+    engine.parameters.parse().unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
 /// Arrivals in bursts: gaps that vary twice as much as by chance.

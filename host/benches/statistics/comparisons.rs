@@ -1,5 +1,4 @@
-//! Error rates of comparisons: how often they call equal engines different, and how often they find
-//! a difference.
+//! Error rates of comparisons: equal engines called different, and differences found.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +29,6 @@ pub fn sections(comparisons: u64) -> Vec<Section> {
 /// Run-level standard deviations of an engine's pace.
 const EFFECTS: [f64; 3] = [0.0, 0.01, 0.02];
 
-/// Requests of each run.
 const REQUESTS: usize = 1000;
 
 const LOADS: [(Load, &str); 4] = [
@@ -67,7 +65,6 @@ fn wanted() -> Vec<Figure> {
     figures(&Choice::Headline, &[], &[])
 }
 
-/// A run of a case.
 fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
     let exchanges = case.exchanges(workload, engine);
     let facts = facts(case);
@@ -95,7 +92,6 @@ fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
     })
 }
 
-/// A comparison of such runs.
 fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     let sides = sides(cases, repeats, trial);
     let options = Options::new(wanted(), blocks(REQUESTS as u64));
@@ -112,8 +108,7 @@ fn called(found: &Compared) -> BTreeMap<String, bool> {
     .collect()
 }
 
-/// True if the 95 % interval of a figure's difference holds zero, the truth of an engine compared
-/// with itself.
+/// True if the 95 % interval of a difference holds zero, the truth of equal engines.
 fn holds_zero(found: &Compared, figure: &str) -> bool {
     let ends = found.row("B", figure).and_then(|row| row.interval);
     ends.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0)
@@ -157,8 +152,7 @@ fn equal(runs: u64) -> Section {
                     percent(found.iter().filter(|own| is(own)).count(), found.len())
                 };
                 let of = |figure: &str| share(&|own| own.get(figure) == Some(&true));
-                let any = found.iter().filter(|own| own.values().any(|is| *is));
-                let any = any.count();
+                let any = found.iter().filter(|own| own.values().any(|is| *is)).count();
                 let any = cell(percent(any, found.len()), exceeds(any, found.len(), 0.05));
                 let hold = |figure: &str| {
                     let held = compared.iter().filter(|found| holds_zero(found, figure));
@@ -214,8 +208,7 @@ fn same(runs: u64) -> Section {
                         same_within: Some(SAME_WITHIN),
                         ..Options::new(wanted(), blocks(REQUESTS as u64))
                     };
-                    let found = compare(&sides, &options);
-                    found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+                    compare(&sides, &options).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
                 });
                 let of = |figure: &str| {
                     let is_same = |found: &&Compared| {
@@ -272,8 +265,7 @@ fn slower(runs: u64) -> Section {
                     _ => 0.0,
                 };
                 let of = |figure: &str| {
-                    let seen = found.iter().filter(|own| own.get(figure) == Some(&true));
-                    let seen = seen.count();
+                    let seen = found.iter().filter(|own| own.get(figure) == Some(&true)).count();
                     let seldom = effect <= 0.01 && falls_short(seen, found.len(), least);
                     cell(percent(seen, found.len()), seldom)
                 };
@@ -323,9 +315,7 @@ fn until(sequences: u64) -> Section {
             loop {
                 values.push(1.0 + variation * random.normal());
                 let many = values.len();
-                let Some(found) = anytime::mean(&values) else {
-                    continue;
-                };
+                let Some(found) = anytime::mean(&values) else { continue };
                 let half = (found.high - found.low) / 2.0;
                 let is_reached = half <= BOUND * f64::midpoint(found.low, found.high);
                 if is_reached || many == MOST {
@@ -340,13 +330,13 @@ fn until(sequences: u64) -> Section {
         let held = found.iter().filter(|own| own.0).count();
         let seldom = falls_short(held, found.len(), 0.95);
         let runs: usize = found.iter().map(|own| own.2).sum();
-        let said = anytime::needed(variation, BOUND, 1000);
+        let expected = anytime::needed(variation, BOUND, 1000);
         rows.push(vec![
             format!("{:.0} %", 100.0 * variation),
             cell(percent(held, found.len()), seldom),
             count(&|own| own.1),
             format!("{:.1}", runs as f64 / found.len() as f64),
-            said.map_or("more than 1000".to_owned(), |runs| runs.to_string()),
+            expected.map_or("more than 1000".to_owned(), |runs| runs.to_string()),
         ]);
     }
     Section {

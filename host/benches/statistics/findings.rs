@@ -1,5 +1,4 @@
-//! Error rates of findings on the load: how often they are false, and how often they find their
-//! cause.
+//! Error rates of findings on the load: false findings, and causes found.
 
 use crate::cases::{
     CHATS, CHUNKS, CONTEXT, FREE, KV, LONG, MANY, MIXED, PREFIXES, SHARED, SLOW_JITTER, THINKING,
@@ -24,18 +23,15 @@ const COUNTED: [Id; 8] = [
     Id::ShortRun,
 ];
 
-/// The number of leading findings that can be false: a rule decides them by chance. The others
-/// describe a run.
+/// The number of leading findings that chance can make false. The others describe a run.
 const FALLIBLE: usize = 5;
 
-/// The target of a case.
 #[derive(Clone, Copy)]
 enum Target {
     /// At most one in a hundred has each of the findings that can be false.
     Healthy,
     /// At least this share has the finding.
     Found(Id, f64),
-    /// Nothing in particular.
     None,
 }
 
@@ -51,14 +47,13 @@ impl Target {
 }
 
 /// For each counted finding, true if a run has it; and true if it has any that makes it suspect.
-type Found = ([bool; COUNTED.len()], bool);
+type RunFindings = ([bool; COUNTED.len()], bool);
 
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![healthy(runs), overloaded(runs), cold(runs), slowing(runs), late(runs)]
 }
 
-/// Counts the runs of a case that have each of the counted findings, and any that makes a run
-/// suspect.
+/// Counts the runs of a case that have each counted finding, and any that makes a run suspect.
 fn row(
     case: &Case,
     runs: u64,
@@ -83,12 +78,11 @@ fn row_of(
         let suspect = findings.iter().any(|finding| finding.severity >= Severity::Suspect);
         (counted, suspect)
     });
-    let many = |is: &dyn Fn(&Found) -> bool| found.iter().filter(|own| is(own)).count();
+    let many = |is: &dyn Fn(&RunFindings) -> bool| found.iter().filter(|own| is(own)).count();
     let mut row = vec![case.name.clone()];
     row.extend((0..COUNTED.len()).map(|place| {
         let part = many(&|(counted, _)| counted[place]);
-        let missed = target.is_missed(place, part, found.len());
-        cell(percent(part, found.len()), missed)
+        cell(percent(part, found.len()), target.is_missed(place, part, found.len()))
     }));
     row.push(percent(many(&|(_, suspect)| *suspect), found.len()));
     row
@@ -183,8 +177,7 @@ fn overloaded(runs: u64) -> Section {
     for share in [1.05, 1.1, 1.2, 1.3, 1.5] {
         for requests in [600, 1500, 5000] {
             let target = if share >= 1.2 && requests >= 1500 { found(0.8) } else { Target::None };
-            let case = Case::usual(Open(share), requests);
-            rows.push(row(&case, runs, target, |_| {}));
+            rows.push(row(&Case::usual(Open(share), requests), runs, target, |_| {}));
         }
     }
     for (case, least) in [
@@ -348,8 +341,7 @@ fn late(runs: u64) -> Section {
     }
 }
 
-/// Lets requests leave only at full ticks of this many milliseconds. The engine's reaction is left
-/// out: the finding looks at the sending alone.
+/// Lets requests leave only at full ticks of this many ms. The engine's reaction is left out.
 fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     let tick = milliseconds * 1_000_000;
     for own in exchanges {
@@ -362,8 +354,7 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     }
 }
 
-/// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes
-/// that much longer at the end.
+/// Slows a busy engine down evenly: the work of a second takes that much longer at the end.
 fn slow(exchanges: &mut [Exchange], share: f64) {
     delay(exchanges, |seconds, length| share * seconds * seconds / (2.0 * length));
 }

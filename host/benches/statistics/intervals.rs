@@ -101,8 +101,7 @@ fn engines(runs: u64) -> Section {
             let served = case.served(run, run);
             let summary = summary(&case, &exchanges(&served));
             let samples = METRICS.map(|(metric, _)| {
-                let samples = served.iter().filter_map(|own| sample(metric, own));
-                samples.collect::<Vec<f64>>()
+                served.iter().filter_map(|own| sample(metric, own)).collect::<Vec<f64>>()
             });
             (summary, samples)
         });
@@ -118,8 +117,7 @@ fn engines(runs: u64) -> Section {
                         continue;
                     };
                     let share = |value: f64| (value - figure) / truth;
-                    let ends = interval.map(|own| [own.low, own.high].map(share));
-                    tally.add(share(truth), ends);
+                    tally.add(share(truth), interval.map(|own| [own.low, own.high].map(share)));
                 }
                 let target = if figure == "P99" { Target::Least(0.93) } else { target };
                 row.push(tally.cell(target));
@@ -231,8 +229,7 @@ fn row(
         let mut tally = Tally::default();
         for own in &drawn {
             let share = |value: f64| (value - truth) / truth;
-            let ends = own[place].map(|own| [own.low, own.high].map(share));
-            tally.add(0.0, ends);
+            tally.add(0.0, own[place].map(|own| [own.low, own.high].map(share)));
         }
         row.push(tally.cell(Target::Least(if place == 2 { 0.93 } else { 0.9 })));
     }

@@ -6,7 +6,6 @@ use simulator::{Case, Load};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// Token by token.
     Streamed,
     Whole,
 }
@@ -33,7 +32,6 @@ fn facts_of(case: &Case, replies: Replies) -> RunFacts {
     })
 }
 
-/// The summary of a case's run.
 pub fn summary(case: &Case, exchanges: &[Exchange]) -> Summary {
     Summary::new(&facts(case), exchanges)
 }

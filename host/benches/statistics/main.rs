@@ -6,8 +6,7 @@
 //! comparisons are right. The parts are `intervals`, `again`, `findings` and `comparisons`. With
 //! `--bless`, their tables are written to the guide.
 //!
-//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and
-//! `measured` writes.
+//! `cases` names engines and workloads, `load` draws runs, the parts count, `measured` writes.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod again;

@@ -5,8 +5,7 @@ use statistics::{Ranked, Sorted};
 
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// Hold the truth in 90 to 99 % of the runs, be given in 95 % at least, and be no more than 1.5
-    /// times as wide as needed in the median.
+    /// 90 to 99 % hold the truth, 95 % are given, the median width is at most 1.5 times the need.
     All,
     /// Hold the truth in at least this share where they are given.
     Least(f64),
@@ -39,8 +38,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a run, by the distance of the truth from its figure, and from the ends of its interval
-    /// if it has one. All are shares of the truth.
+    /// Adds a run by the distances of the truth from its figure and its interval's ends, as shares.
     pub fn add(&mut self, off: f64, ends: Option<[f64; 2]>) {
         self.runs += 1;
         self.squares += off * off;

@@ -1,5 +1,4 @@
-//! Replays the committed inputs of every target: a small corpus, and a case for each former
-//! finding. Without a fuzzer, so that the gate compiles nothing for it.
+//! Replays the committed inputs of every target, a case for each former finding, without a fuzzer.
 
 #![allow(clippy::disallowed_macros, reason = "a program of its own")]
 
@@ -22,8 +21,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Every committed input keeps the promises of its target. A failure names the file before the
-/// promise.
+/// Every committed input keeps its target's promises. A failure names the file first.
 #[test]
 fn inputs_keep_their_promises() {
     for (name, target) in TARGETS {

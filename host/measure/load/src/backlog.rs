@@ -24,14 +24,12 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: large enough for bursts of a fast engine, and small compared with the memory
-/// of 10,000 connections.
+/// The bound of a run: enough for bursts of a fast engine, little beside 10,000 connections.
 pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and received this much in the meantime, may have made its engine wait. The
 /// smallest receive buffer on Linux has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
-/// The same of a reply that shares a connection: about as much of the connection's window is its
-/// own.
+/// The same of a reply that shares a connection: about its part of the connection's window.
 const THROTTLED_SHARED_BYTES: usize = 10 << 10;
 /// The wait from which bytes may be stamped late; after a shorter one their stamps are good enough.
 const LATE: Nanos = Nanos(10_000_000);
@@ -45,7 +43,6 @@ const TOGETHER: Nanos = Nanos(100_000_000);
 pub struct Backlog {
     clock: Clock,
     bound: usize,
-    /// All bytes.
     all: AtomicUsize,
     /// Of these, the bytes that are released without anything more being read.
     queued: AtomicUsize,
@@ -54,7 +51,7 @@ pub struct Backlog {
     /// The stream that may read although the bound is reached, as its number plus one; else 0.
     exempt: AtomicU64,
     /// Readers that wait.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Waiters>,
     /// Changes when readers are woken.
     round: AtomicU64,
     /// Emptied frames on their way back from the decode threads to the readers.
@@ -63,11 +60,10 @@ pub struct Backlog {
 
 /// The streams that wait for room, and the facts gathered about waits.
 #[derive(Default)]
-struct Waiting {
+struct Waiters {
     wakers: Vec<Waker>,
     /// The instant since which at least one stream has waited.
     since: Option<Nanos>,
-    /// Facts about the waits.
     seen: Waits,
 }
 
@@ -110,13 +106,11 @@ impl Backlog {
         self.bound
     }
 
-    /// The bytes that are held now.
     pub fn bytes(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// True if half of the bound are pieces that more bytes must complete: then no stream should
-    /// hold more than it must.
+    /// True if half of the bound are pieces that wait for more bytes: streams should hold little.
     pub fn is_tight(&self) -> bool {
         let queued = self.queued.load(Ordering::Relaxed);
         self.bytes().saturating_sub(queued) >= self.bound / 2
@@ -161,7 +155,7 @@ impl Backlog {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,8 +178,7 @@ impl Backlog {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
-        // Incomplete pieces are held, which more bytes must complete: one stream at a time
-        // continues.
+        // Incomplete pieces, which more bytes must complete: one stream at a time continues.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -299,7 +292,6 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For the stream of this number.
     pub fn new(backlog: &Arc<Backlog>, stream: u64) -> Self {
         Gate {
             backlog: Arc::clone(backlog),
@@ -365,7 +357,6 @@ impl Gate {
         }
     }
 
-    /// Bytes were read.
     pub fn read(&mut self, bytes: usize) {
         self.has_read = true;
         if let Some((.., waited)) = &mut self.after {
@@ -376,9 +367,7 @@ impl Gate {
     /// Decides, by the bytes read right after a wait, if the engine had to wait too, and how late
     /// their stamps may be. Bytes that are read together share the time of the last packet.
     fn settle(&mut self) {
-        let Some((since, until, bytes)) = self.after.take() else {
-            return;
-        };
+        let Some((since, until, bytes)) = self.after.take() else { return };
         let throttled = if self.is_shared { THROTTLED_SHARED_BYTES } else { THROTTLED_BYTES };
         let late = until.since(since);
         let is_late = bytes > 0 && late >= LATE;
@@ -396,8 +385,7 @@ impl Gate {
         }
     }
 
-    /// Lets another stream read at the bound: a frame of this one was passed on, or nothing more of
-    /// it comes.
+    /// Lets another stream read at the bound: a frame was passed on, or the stream has ended.
     pub fn end_exemption(&self) {
         self.backlog.end_exemption(self.stream);
     }

@@ -13,8 +13,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 /// The most descriptors that the table is made for ahead: half a megabyte of the kernel's memory.
 const MOST: u64 = 1 << 16;
 
-/// Makes room while the process has no other thread, when nothing has to be waited for, for as many
-/// descriptors as it may have.
+/// Makes room for all permitted descriptors at once, while no other thread has to be waited for.
 pub fn make_room_ahead() {
     // Without the room there are the pauses, and nothing else.
     if let Ok(limit) = rlimit::increase_nofile_limit(MOST) {
@@ -24,9 +23,6 @@ pub fn make_room_ahead() {
 
 /// Raises the limit of this process to `needed` file descriptors, or to the hard limit. A thread
 /// makes room for them, and nobody waits for it. Returns the limit in force.
-///
-/// # Errors
-/// If the limit cannot be read.
 pub fn allow(needed: u64) -> io::Result<u64> {
     let limit = rlimit::increase_nofile_limit(needed)?;
     // Without the room there are the pauses, and nothing else.

@@ -1,5 +1,4 @@
-//! The load: pacing requests, holding connections, sending, reading, and cutting replies into
-//! frames.
+//! The load: pacing requests, holding connections, sending, reading, and cutting into frames.
 //!
 //! This crate owns the path from a finished request to a frame with its instant. It also owns the
 //! runner's watch on itself ([`vitals`]), and the alarm of every thread of a run ([`group`]). It

@@ -22,14 +22,12 @@ use users::Users;
 
 /// The facts about a phase that the pacer needs.
 pub struct Pacing {
-    /// Start of the phase.
     pub origin: Nanos,
     /// Nothing is sent once the phase is this old; absent where requests are counted.
     pub duration: Option<Nanos>,
     /// The cap on requests in flight; in a closed loop the number of users.
     pub slots: Option<usize>,
-    /// True if a user of a closed loop completes its session before it begins the next one;
-    /// otherwise a user sends whatever is due next.
+    /// True if a user of a closed loop completes its session first; else it sends any due request.
     pub by_session: bool,
     /// True if `slots` is a cap, so that waiting for one is queueing worth recording.
     pub capped: bool,
@@ -40,9 +38,7 @@ pub struct Pacing {
 /// The think time of users, and their numbers among the plan's users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// The length.
     pub think: Think,
-    /// Random seed.
     pub seed: u64,
     /// The number of the first user.
     pub first: u32,
@@ -62,7 +58,6 @@ pub struct Release {
 /// The pacer's decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Send it now.
     Send(Release),
     /// It was due, but no slot came free before the phase ended.
     NotSent {
@@ -76,28 +71,25 @@ pub enum Next<Item> {
     Ready(Item),
     /// There will be one, but it is not ready.
     Later,
-    /// There are no more.
     None,
 }
 
 /// A request that the pacer has handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
+pub struct HandedRequest {
     /// The number by which [`Signal::release`] will know it.
     pub key: u64,
-    /// True if others depend on it: then [`News::Over`] comes with this number when all of them are
-    /// over.
+    /// True if others depend on it: [`News::Over`] has this number when all of them are over.
     pub opens: bool,
 }
 
-impl From<u64> for Handed {
+impl From<u64> for HandedRequest {
     fn from(key: u64) -> Self {
-        Handed { key, opens: false }
+        HandedRequest { key, opens: false }
     }
 }
 
-/// Time for which the pacer waits for a request that is not ready, where other requests may become
-/// due meanwhile.
+/// The pacer's wait for a request that is not ready, while other requests may become due.
 const GLANCE: Nanos = Nanos(1_000_000);
 
 /// Paces one phase: draws an item for each due time, takes followers from the newsfeed, and hands
@@ -117,7 +109,7 @@ pub async fn pace<Item>(
     due_times: impl Iterator<Item = Due>,
     newsfeed: &mut Newsfeed<Item>,
     next: impl FnMut(bool) -> Next<Item>,
-    hand_on: impl FnMut(Item, Verdict) -> Handed,
+    hand_on: impl FnMut(Item, Verdict) -> HandedRequest,
 ) -> u64 {
     let phase = Phase {
         clock,
@@ -145,11 +137,9 @@ enum Root<Item> {
     Drawn(Due),
     /// It is in hand before it is due.
     Ready(Due, Item),
-    /// There are no more.
     None,
 }
 
-/// A phase that is being paced.
 struct Phase<'p, Item, Times, Draw, HandOn> {
     clock: &'p Clock,
     signal: &'p Signal,
@@ -162,12 +152,9 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     root: Root<Item>,
     /// The requests that follow, by due time.
     queue: Queue<Item>,
-    /// The users of a closed loop.
     users: Option<Users>,
-    /// Number of open sessions.
     sessions: usize,
-    /// True if the phase has ended and the next request cannot be had, so that the rest counts as
-    /// unsent.
+    /// True if the phase has ended without its next request: the rest counts as unsent.
     is_starved: bool,
 }
 
@@ -175,7 +162,7 @@ impl<Item, Times, Draw, HandOn> Phase<'_, Item, Times, Draw, HandOn>
 where
     Times: Iterator<Item = Due>,
     Draw: FnMut(bool) -> Next<Item>,
-    HandOn: FnMut(Item, Verdict) -> Handed,
+    HandOn: FnMut(Item, Verdict) -> HandedRequest,
 {
     async fn run(mut self) -> u64 {
         loop {
@@ -195,13 +182,11 @@ where
                 if self.is_over(now) {
                     return self.stop();
                 }
-                let until = self.end.map(|end| end.max(now + GLANCE));
-                self.wait(now, until).await;
+                self.wait(now, self.end.map(|end| end.max(now + GLANCE))).await;
                 continue;
             };
             if due > now {
-                let until = self.end.map_or(due, |end| due.min(end));
-                self.wait(now, Some(until)).await;
+                self.wait(now, Some(self.end.map_or(due, |end| due.min(end)))).await;
                 continue;
             }
             if self.users.is_some() {
@@ -234,8 +219,7 @@ where
         has_ended || is_exhausted
     }
 
-    /// Takes the news: slots that came free, followers with their due times, sessions that are
-    /// over.
+    /// Takes the news: freed slots, followers with their due times, sessions that are over.
     fn gather(&mut self) {
         let blocks = self.signal.is_task();
         while let Some(news) = self.newsfeed.take(blocks) {
@@ -280,8 +264,7 @@ where
                 return;
             }
         }
-        // Where nothing else can become due, and where waiting would move the clock, the item is
-        // waited for.
+        // Waits for the item if nothing else can become due, or if waiting would move the clock.
         let is_idle = self.sessions == 0 && self.queue.is_empty();
         let has_ended = self.is_late(self.clock.now());
         match (self.next)(self.signal.is_task() || is_idle || has_ended) {
@@ -295,8 +278,7 @@ where
         }
     }
 
-    /// Returns the due time of the sequence's next request, if that is known and the request is
-    /// ready.
+    /// Returns the due time of the sequence's next request, if it is known and the request ready.
     fn root_due(&self, now: Nanos) -> Option<Nanos> {
         match &self.root {
             Root::Ready(Due::At(at), _) => Some(self.pacing.origin + *at),
@@ -333,7 +315,7 @@ where
         }
     }
 
-    fn hand(&mut self, item: Item, verdict: Verdict, is_root: bool) -> Handed {
+    fn hand(&mut self, item: Item, verdict: Verdict, is_root: bool) -> HandedRequest {
         let handed = (self.hand_on)(item, verdict);
         if is_root && handed.opens {
             self.sessions += 1;
@@ -349,9 +331,7 @@ where
         while !is_free() && !over(self.clock.now()) {
             self.signal.wait(self.clock, self.end).await;
         }
-        let Some(item) = self.take(is_root) else {
-            return;
-        };
+        let Some(item) = self.take(is_root) else { return };
         if !is_free() || self.signal.is_stopped() {
             self.hand(item, Verdict::NotSent { due }, is_root);
             return;
@@ -369,12 +349,9 @@ where
         // The user of a session waits for the followers, so another user is one too many.
         let takes_user = is_root || !by_session;
         let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
-        let Some(item) = self.take(is_root) else {
-            return;
-        };
+        let Some(item) = self.take(is_root) else { return };
         self.signal.take_slot();
-        let granted = None;
-        let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);
+        let handed = self.hand(item, Verdict::Send(Release { due, granted: None }), is_root);
         if let (Some(users), Some(user)) = (&mut self.users, user) {
             if handed.opens && is_root && by_session {
                 users.hold(user, handed.key)
@@ -384,8 +361,7 @@ where
         }
     }
 
-    /// Ends the phase: records the item in hand if it was due; returns the number of further items
-    /// of the sequence that were due.
+    /// Ends the phase: records the item in hand if it was due; returns how many more were due.
     fn stop(mut self) -> u64 {
         let now = self.clock.now();
         let mut unsent = 0;

@@ -1,5 +1,4 @@
-//! Questions to a server outside of the measured requests: a request of the backend's own, on its
-//! own connection. None of it is measured.
+//! Questions to a server beside the measured requests, on connections of their own.
 //!
 //! `preflight` and `run` decide on the questions and interpret the answers.
 
@@ -16,8 +15,7 @@ pub const ANSWER_BYTES: usize = 4 << 20;
 /// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A question, and where its answer goes: the head and the beginning of the body, or why there is
-/// none.
+/// A question, and the channel of its answer: head and beginning of the body, or the error.
 pub struct Question {
     /// Index of the target among the run's targets.
     pub target: u32,
@@ -38,9 +36,6 @@ impl Question {
 }
 
 /// Opens a connection for questions.
-///
-/// # Errors
-/// If there is no answer; a message for users.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,
@@ -55,9 +50,6 @@ pub async fn open<C: Connect>(
 }
 
 /// Asks on an open connection.
-///
-/// # Errors
-/// If there is no answer; a message for people.
 pub async fn answer<Io>(
     connection: &mut Connection<Io>,
     request: Request,
@@ -71,8 +63,7 @@ where
     }
 }
 
-/// The same of an answer that may need a model, and so longer. `None` if it is not complete within
-/// this time.
+/// The same of an answer that may need a model. `None` if it is not complete within this time.
 pub async fn answer_within<Io>(
     connection: &mut Connection<Io>,
     request: Request,
@@ -81,6 +72,5 @@ pub async fn answer_within<Io>(
 where
     Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
 {
-    let answer = connection.ask(request, ANSWER_BYTES);
-    tokio::time::timeout(limit, answer).await.ok()
+    tokio::time::timeout(limit, connection.ask(request, ANSWER_BYTES)).await.ok()
 }

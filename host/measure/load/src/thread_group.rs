@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub struct ThreadGroup {
     signal: Signal,
-    panicked: Arc<Mutex<Option<Panicked>>>,
+    panicked: Arc<Mutex<Option<ThreadPanic>>>,
 }
 
 /// A thread of a run panicked: a bug in this program.
@@ -30,7 +30,7 @@ pub struct ThreadGroup {
 #[error(
     "a bug in the runner ended the run: its thread `{thread}` panicked: {message}; please report it with the lines above"
 )]
-pub struct Panicked {
+pub struct ThreadPanic {
     pub thread: String,
     pub message: String,
 }
@@ -48,11 +48,7 @@ impl ThreadGroup {
         &self.signal
     }
 
-    /// Starts a named thread, and has it watched if the run is: from the beginning, however busy
-    /// the machine.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
+    /// Starts a named thread, which is watched from its beginning if the run is.
     pub fn start<T: Send + 'static>(
         &self,
         name: &str,
@@ -91,11 +87,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left
-    /// to itself. `None` if the run was stopped, or it panicked.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
+    /// Does this on a thread, and waits until the run is stopped. `None` then, or if it panicked.
     pub fn until_stopped<T: Send + 'static>(
         &self,
         name: &str,
@@ -104,11 +96,7 @@ impl ThreadGroup {
         self.until(|| self.signal.is_stopped(), name, body)
     }
 
-    /// Does this on a thread of its own, and waits for it until it is given up: then it is left to
-    /// itself. `None` if it was given up, or it panicked.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
+    /// Does this on a thread, and waits until it is given up. `None` then, or if it panicked.
     pub fn until<T: Send + 'static>(
         &self,
         given_up: impl Fn() -> bool,
@@ -140,15 +128,14 @@ impl ThreadGroup {
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("it left no message");
         self.panicked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| {
-            Panicked { thread: name.to_owned(), message: message.to_owned() }
+            ThreadPanic { thread: name.to_owned(), message: message.to_owned() }
         });
         self.signal.break_down();
     }
 
     /// The first thread that panicked, if one did.
-    pub fn panicked(&self) -> Option<Panicked> {
-        let panicked = self.panicked.lock().unwrap_or_else(PoisonError::into_inner);
-        panicked.clone()
+    pub fn panicked(&self) -> Option<ThreadPanic> {
+        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -159,7 +146,6 @@ impl<T> GroupThread<T> {
         self.0.join().ok().flatten()
     }
 
-    /// The thread, to wake it.
     pub fn thread(&self) -> &std::thread::Thread {
         self.0.thread()
     }
@@ -214,10 +200,8 @@ mod tests {
         assert_eq!(group.until_stopped("quick", || 1).unwrap(), Some(1));
         let (hold, held) = crossbeam_channel::bounded::<()>(0);
         group.signal().stop();
-        let left = group.until_stopped("slow", move || held.recv()).unwrap();
-        assert_eq!(left, None);
+        assert_eq!(group.until_stopped("slow", move || held.recv()).unwrap(), None);
         drop(hold);
-        let fallen = group.until_stopped("fallen", || panic!("no")).unwrap();
-        assert_eq!(fallen, None::<()>);
+        assert_eq!(group.until_stopped("fallen", || panic!("no")).unwrap(), None::<()>);
     }
 }

@@ -1,5 +1,4 @@
-//! One request and its reply over one connection: sends, reads, and keeps each instant where it
-//! happened. There are no retries and no proxies.
+//! One request and its reply over one connection, with their instants. No retries, no proxies.
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), for exact timestamps and little processor time per
 //! event; hyper handles HTTP/2 ([`http2`]). A connection of HTTP/1.1 can become a [`websocket`].
@@ -39,32 +38,28 @@ pub use stamp::{Marks, Stamped, Wire};
 use websocket::WebSocket;
 
 /// A connection that was made, before anything is said on it.
-pub struct Opened<Io> {
-    /// Its byte stream.
+pub struct NewConnection<Io> {
     pub io: Io,
     /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
-    /// Facts about its opening.
     pub facts: exchange::Connection,
     /// The readiness of its socket; absent if a task must wait for it.
     pub readiness: Option<Rc<Readiness>>,
 }
 
 pub trait Connect {
-    /// A byte stream.
     type Io: AsyncRead + AsyncWrite + Unpin + 'static;
 
     /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;
 
-    /// Opens one to the target of that number, and registers it with the thread's poller if it can
-    /// be. The error is a message for users.
+    /// Opens one to this target, registered with the poller if it can be. Errors are for users.
     fn connect(
         &self,
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> impl Future<Output = Result<Opened<Self::Io>, String>>;
+    ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
 }
 
 /// The beginning of a reply.
@@ -76,24 +71,16 @@ pub struct Head {
 
 /// One connection, or one place on a connection that is shared.
 pub enum Connection<Io> {
-    /// HTTP/1.1.
     Http1(http1::Connection<Io>),
-    /// HTTP/2.
     Http2(http2::Stream),
 }
 
 /// Receives a reply's body: the bytes and their instants. An error of the receiver ends the reply.
 pub trait Sink {
     /// Takes bytes that came at this instant.
-    ///
-    /// # Errors
-    /// If they are refused; a message for people.
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 
     /// Takes the trailer fields, after the last bytes. Most replies have none.
-    ///
-    /// # Errors
-    /// The reason why they are refused, for people.
     fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
         let _ = (at, fields);
         Ok(())
@@ -120,9 +107,6 @@ pub enum Broke {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Opens a connection.
-    ///
-    /// # Errors
-    /// If it could not be opened; a message for people.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,
         target: u32,
@@ -176,8 +160,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the number by which the replies that share this connection know it; absent if it
-    /// cannot be shared.
+    /// Returns the number of the connection that replies share; absent if it cannot be shared.
     pub fn shared(&self) -> Option<u64> {
         match self {
             Connection::Http1(_) => None,
@@ -193,7 +176,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the facts about its opening.
     pub fn facts(&self) -> exchange::Connection {
         match self {
             Connection::Http1(connection) => connection.facts,
@@ -201,16 +183,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Sends a request and waits for the reply's head. Instants are put into `marks`, also if the
-    /// wait is given up.
-    ///
-    /// # Errors
-    /// If the connection broke, or takes no more requests.
+    /// Sends a request and waits for the reply's head. `marks` has instants of abandoned waits too.
     pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
         match (self, request) {
             (Connection::Http1(connection), Request::Http1 { head, body }) => {
-                let sent = connection.send(&head, &body, marks).await;
-                sent.map_err(Unanswered::Broke)
+                connection.send(&head, &body, marks).await.map_err(Unanswered::Broke)
             }
             (Connection::Http2(stream), Request::Http2(request)) => {
                 stream.send(*request, marks).await
@@ -221,11 +198,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Gives the received part of the body to `sink`. Ready when the body has come to its proper
-    /// end, or broke.
-    ///
-    /// # Errors
-    /// If it broke.
+    /// Gives the received part of the body to `sink`. Ready when the body has ended or broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -261,8 +234,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which
-    /// has none.
+    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2.
     pub fn into_websocket(self) -> Option<WebSocket<Io>> {
         match self {
             Connection::Http1(connection) => Some(connection.into_websocket()),
@@ -273,9 +245,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Sends a request and reads the reply, with at most `most` bytes of its body: for questions
     /// that are not measured. The body of a call of gRPC ends with its trailer fields, as its
     /// framing has them.
-    ///
-    /// # Errors
-    /// If the connection broke; a message for people.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
         struct Keep {
             body: Vec<u8>,
@@ -329,15 +298,13 @@ const HIDDEN: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 /// The fields of a reply, or of its trailers, that plugins may see.
 pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let fields = fields.iter();
-    fields.filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
+    fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
 }
 
 /// The field of gRPC that says how a call ended.
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 
-/// A failed call of gRPC, by these fields, as an error reply: the status of HTTP with the same
-/// meaning, and the message.
+/// A failed call of gRPC as an error reply: HTTP's status with the same meaning, and the message.
 fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
     let code = field(GRPC_STATUS).filter(|code| *code != "0")?;

@@ -1,5 +1,4 @@
-//! The run watches itself: the use of cores by its threads, the lag of decoding behind reading, and
-//! pauses of the process or its processor.
+//! The run's watch on itself: its threads' use of cores, the lag of decoding, and pauses.
 //!
 //! Threads enlist when they start. One further thread watches during the measured phase: it wakes
 //! every ten milliseconds, and reads a few files of `/proc` every second. If there is no `/proc`,
@@ -25,14 +24,12 @@ use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;
 
-/// Interval at which the watch wakes: often enough to see a pause of 50 ms, rarely enough to cost
-/// nothing.
+/// Interval at which the watch wakes: it sees a pause of 50 ms, and costs nothing.
 const TICK: Nanos = Nanos(10_000_000);
 
-/// The watch over a run.
 pub struct Vitals {
     clock: Clock,
-    threads: Mutex<Vec<Watched>>,
+    threads: Mutex<Vec<WatchedThread>>,
     queues: Mutex<Vec<Length>>,
     /// The bytes that replies hold in memory.
     backlog: OnceLock<Arc<Backlog>>,
@@ -42,26 +39,23 @@ pub struct Vitals {
     load: Mutex<Option<Load>>,
 }
 
-/// A thread that is watched.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct WatchedThread {
     name: String,
     id: system::Id,
 }
 
-impl Watched {
+impl WatchedThread {
     /// The calling thread, under this name; nothing if the system does not tell threads apart.
     pub fn this_thread(name: &str) -> Option<Self> {
-        let name = name.to_owned();
-        system::this_thread().map(|id| Watched { name, id })
+        system::this_thread().map(|id| WatchedThread { name: name.to_owned(), id })
     }
 }
 
 /// The load seen in one second of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Each thread, in the order in which they enlisted. A thread about which the system says
-    /// nothing is not listed.
+    /// Each thread in the order of enlistment, except threads that the system does not report.
     pub threads: Vec<Busy>,
     /// Replies that waited to be decoded, at most.
     pub backlog: u64,
@@ -71,7 +65,6 @@ pub struct Load {
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
-    /// Of a run with this clock.
     pub fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Vitals {
             clock,
@@ -85,30 +78,25 @@ impl Vitals {
 
     /// Has the calling thread watched under this name.
     pub fn enlist_this(&self, name: &str) {
-        if let Some(thread) = Watched::this_thread(name) {
+        if let Some(thread) = WatchedThread::this_thread(name) {
             self.enlist(thread);
         }
     }
 
     /// Has a thread watched, if the watch has not begun.
-    pub fn enlist(&self, thread: Watched) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(thread);
+    pub fn enlist(&self, thread: WatchedThread) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// Returns the load in the last second of the watch; absent in the first.
     pub fn load(&self) -> Option<Load> {
-        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        load.clone()
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has a decode queue watched.
     pub fn enlist_queue(&self, length: impl Fn() -> usize + Send + 'static) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.push(Box::new(length));
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(length));
     }
 
-    /// Has the memory of replies watched.
     pub fn enlist_backlog(&self, backlog: &Arc<Backlog>) {
         let _ = self.backlog.set(Arc::clone(backlog));
     }
@@ -123,9 +111,6 @@ impl Vitals {
     }
 
     /// Watches until told to finish.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub fn watch(self: &Arc<Self>, group: &ThreadGroup) -> io::Result<Watch> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
@@ -141,8 +126,7 @@ impl Vitals {
         }
         let (names, ids): (Vec<_>, Vec<_>) = {
             let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            let threads = threads.iter().cloned();
-            threads.map(|thread| (thread.name, thread.id)).unzip()
+            threads.iter().cloned().map(|thread| (thread.name, thread.id)).unzip()
         };
         let sample = |at| Sample { at, threads: ids.iter().map(|id| system::spent(*id)).collect() };
         let whole = || Whole { cores: system::cores(), throttled: system::throttled() };
@@ -204,8 +188,7 @@ impl Drop for Watch {
     }
 }
 
-/// Lets other threads go first, where threads have priorities of their own. Elsewhere, as on macOS,
-/// this would concern the whole process, readers too.
+/// Lets other threads go first, if threads have priorities. On macOS it would slow readers too.
 pub fn yield_to_others() {
     /// About a third of the weight of a thread that has not yielded.
     #[cfg(target_os = "linux")]
@@ -223,8 +206,7 @@ mod tests {
     fn niceness() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, after_name) = stat.rsplit_once(')').unwrap();
-        let nice = after_name.split_ascii_whitespace().nth(16).unwrap();
-        nice.parse().unwrap()
+        after_name.split_ascii_whitespace().nth(16).unwrap().parse().unwrap()
     }
 
     #[test]

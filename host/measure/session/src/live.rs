@@ -34,7 +34,7 @@ use figures::State;
 use totals::Totals;
 
 use load::pace::Signal;
-use load::vitals::{Vitals, Watched};
+use load::vitals::{Vitals, WatchedThread};
 use model::arrival::Trace;
 use model::client::Errands;
 use model::clock::Clock;
@@ -94,7 +94,7 @@ pub struct Live {
     begun: OnceLock<RunInfo>,
     /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
     pub(crate) origin: OnceLock<u64>,
-    onlookers: Mutex<Vec<Watched>>,
+    onlookers: Mutex<Vec<WatchedThread>>,
     agents: OnceLock<Arc<dyn Agents>>,
 }
 
@@ -103,7 +103,7 @@ pub trait Agents: Send + Sync {
     fn snapshot(&self) -> Snapshot;
 
     /// Adds a thread that looks on here, and so takes processor time from the measurement.
-    fn enlist(&self, thread: Watched);
+    fn enlist(&self, thread: WatchedThread);
 }
 
 /// A counter of the pacer, on a cache line that nothing else writes to.
@@ -171,7 +171,7 @@ impl Live {
     }
 
     /// A thread that looks on: its use of a core is listed among the run's own threads.
-    pub fn enlist(&self, thread: Watched) {
+    pub fn enlist(&self, thread: WatchedThread) {
         if let Some(agents) = self.agents.get() {
             return agents.enlist(thread);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use load::thread_group::Panicked;
+use load::thread_group::ThreadPanic;
 use model::arrival::Trace;
 use model::identity::RunId;
 use model::places::{AllowedHost, Places};

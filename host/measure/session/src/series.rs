@@ -73,7 +73,7 @@ impl ServerPages {
         (plan, parts): (&Plan, &Parts),
         clock: Clock,
         folder: &Path,
-        enlist: impl Fn(Watched) + Clone + Send + 'static,
+        enlist: impl Fn(WatchedThread) + Clone + Send + 'static,
     ) -> Result<Option<Sampling>, RunError> {
         // One of the runs that share a plan reads for all.
         let is_first = plan.slice.is_none_or(|slice| slice.index == 0);
@@ -119,7 +119,7 @@ impl ServerPages {
                 .spawn(move || {
                     // First, because a thread that yields to all others may not run again before
                     // the load is over.
-                    if let Some(thread) = Watched::this_thread("series") {
+                    if let Some(thread) = WatchedThread::this_thread("series") {
                         enlist(thread);
                     }
                     yield_to_others();

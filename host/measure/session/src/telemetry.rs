@@ -137,7 +137,7 @@ impl Telemetry {
         &self,
         clock: Clock,
         folder: &std::path::Path,
-        enlist: impl FnOnce(Watched) + Send + 'static,
+        enlist: impl FnOnce(WatchedThread) + Send + 'static,
     ) -> Result<Option<Watching>, RunError> {
         let Some(opened) = lock(&self.opened).take() else {
             return Ok(None);
@@ -177,14 +177,15 @@ impl Telemetry {
 /// Goes along with the thread that reads the devices.
 struct Companion {
     log: Arc<Mutex<Option<Log>>>,
-    enlist: Option<Box<dyn FnOnce(Watched) + Send>>,
+    enlist: Option<Box<dyn FnOnce(WatchedThread) + Send>>,
 }
 
 impl Aside for Companion {
     fn begin(&mut self) {
         // First, because a thread that yields to all others may not run again before the load is
         // over.
-        if let (Some(enlist), Some(thread)) = (self.enlist.take(), Watched::this_thread("devices"))
+        if let (Some(enlist), Some(thread)) =
+            (self.enlist.take(), WatchedThread::this_thread("devices"))
         {
             enlist(thread);
         }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::print::tell;
 use load::thread_group::{GroupThread, ThreadGroup, trip};
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
@@ -76,7 +76,7 @@ impl Progress {
         let (until, live) = (Arc::clone(&finished), Arc::clone(live));
         let body = move || {
             yield_to_others();
-            if let Some(watched) = Watched::this_thread(name) {
+            if let Some(watched) = WatchedThread::this_thread(name) {
                 live.enlist(watched);
             }
             trip(name);

@@ -7,43 +7,30 @@ use runner_plugin::{Backend, Error, Frame, Framing, Head, Meaning, Reading, Refu
 use crate::bytes::{Cuts, first};
 
 // Components are all that their packages build, so their sources are compiled here once more.
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/anthropic/src/lib.rs"]
 mod anthropic;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/cohere/src/lib.rs"]
 mod cohere;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/gemini/src/lib.rs"]
 mod gemini;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/llamacpp/src/lib.rs"]
 mod llamacpp;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/lmdeploy/src/lib.rs"]
 mod lmdeploy;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/ollama/src/lib.rs"]
 mod ollama;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/openai/src/lib.rs"]
 mod openai;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/realtime/src/lib.rs"]
 mod realtime;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/sglang/src/lib.rs"]
 mod sglang;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/tensorrt-llm/src/lib.rs"]
 mod tensorrt_llm;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/tgi/src/lib.rs"]
 mod tgi;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/triton-grpc/src/lib.rs"]
 mod triton_grpc;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/vllm/src/lib.rs"]
 mod vllm;
 
@@ -92,16 +79,13 @@ pub(crate) enum ReplyKind {
 pub(crate) struct Question<'d> {
     /// The backend's place in [`CONFIGURED`].
     pub configured: usize,
-    /// The kind of the bytes.
     pub of: ReplyKind,
     /// The seed that divides frames into batches.
     pub seed: u8,
-    /// The answer.
     pub body: &'d [u8],
 }
 
 impl<'d> Question<'d> {
-    /// Reads an input.
     pub fn new(data: &'d [u8]) -> Self {
         let (choice, data) = first(data);
         let (seed, body) = first(data);
@@ -129,14 +113,11 @@ pub(crate) enum Read {
     Events(Vec<(usize, Meaning)>, Result<(), Error>),
     /// Of an answer with an error status.
     Refusal(Refusal),
-    /// Of the list of models.
     Models(Result<Vec<ServedModel>, Error>),
-    /// Of the metrics.
     Metrics(Result<Vec<Reading>, Error>),
 }
 
-/// An engine's answer, read by a backend: batches make no difference, the state stays small and
-/// reads back, and no figure is infinite.
+/// An answer read by a backend: batches make no difference, state stays small, figures finite.
 pub fn decode(data: &[u8]) {
     read(&Question::new(data));
 }
@@ -251,7 +232,6 @@ fn framed(framing: Framing) -> model::frame::Framing {
     }
 }
 
-/// The frames of a whole reply.
 pub(crate) fn frames(framing: model::frame::Framing, body: &[u8]) -> Frames {
     let mut frames = Frames::default();
     let mut framer = Framer::new(framing);

@@ -15,10 +15,8 @@ pub struct Cuts<'d> {
 }
 
 impl<'d> Cuts<'d> {
-    /// Cuts these bytes.
     pub fn new(seed: u8, bytes: &'d [u8]) -> Self {
-        let state = u32::from(seed).wrapping_mul(0x9e37_79b9);
-        Cuts { rest: bytes, state }
+        Cuts { rest: bytes, state: u32::from(seed).wrapping_mul(0x9e37_79b9) }
     }
 
     /// The next number that follows from the seed, below a bound. 0 where the seed is 0.
@@ -38,8 +36,7 @@ impl<'d> Iterator for Cuts<'d> {
         if self.rest.is_empty() {
             return None;
         }
-        // Mostly a few bytes, now and then many: both small cuts and whole messages at once are
-        // met.
+        // Mostly a few bytes, now and then many: small cuts and whole messages are met.
         let length = match self.below(4) {
             3 => 1 + self.below(512) as usize,
             _ => 1 + self.below(12) as usize,

@@ -14,8 +14,7 @@ use tokenizer::Tokenizer;
 
 use crate::backend::{CONFIGURED, Question, Read, ReplyKind, batches, frames, read};
 
-/// An engine's answer, read by a backend in the sandbox: the result is the same as natively, and no
-/// part of it is the plugin's fault.
+/// An answer read in the sandbox: the result is the native one, without a fault of the plugin.
 pub fn component(data: &[u8]) {
     thread_local! {
         static DIALECTS: RefCell<BTreeMap<usize, Dialect>> = const { RefCell::new(BTreeMap::new()) };

@@ -65,8 +65,7 @@ fn frames<'d>(
         at += 1;
     }
     framer.finish(Nanos(at), &mut frames);
-    let instants = frames.iter().map(|frame| frame.at);
-    assert!(instants.is_sorted(), "an instant goes back");
+    assert!(frames.iter().map(|frame| frame.at).is_sorted(), "an instant goes back");
     (Ok(()), frames)
 }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::HeaderMap;
 use load::transport::poller::Poller;
-use load::transport::{Broke, Connect, Connection, Opened, Request, Sink, Unanswered, Wire};
+use load::transport::{Broke, Connect, Connection, NewConnection, Request, Sink, Unanswered, Wire};
 use model::clock::Clock;
 use model::connection::Version;
 use model::exchange;
@@ -18,8 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::bytes::{Cuts, first};
 
-/// A server's bytes on a fresh connection: the cuts make no difference to the parts that are read,
-/// to the ending, or to the bytes that were handed on before.
+/// A server's bytes on a fresh connection: cuts change neither the reply nor its ending.
 pub fn http1(data: &[u8]) {
     let (seed, reply) = first(data);
     let whole = read(vec![reply]);
@@ -27,8 +26,7 @@ pub fn http1(data: &[u8]) {
     assert_eq!(whole.head, cut.head);
     assert_eq!(whole.end, cut.end);
     assert_eq!(whole.body, cut.body);
-    // Bytes after the reply may not have been read, and are then found when the connection is used
-    // again.
+    // Bytes after the reply may be unread until the connection is used again.
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }
 
@@ -48,8 +46,7 @@ fn read(pieces: Vec<&[u8]>) -> Reply {
     // The stream outlives the borrow of the input only in its type.
     let mut pieces: Vec<Vec<u8>> = pieces.into_iter().map(<[u8]>::to_vec).collect();
     pieces.reverse();
-    let connect = Pieces(std::cell::RefCell::new(pieces));
-    let seen = ready(exchange(&connect), polls);
+    let seen = ready(exchange(&Pieces(std::cell::RefCell::new(pieces))), polls);
     assert!(seen.body.len() <= length, "more than the server sent");
     seen
 }
@@ -129,8 +126,8 @@ impl Connect for Pieces {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<PacedStream>, String> {
-        Ok(Opened {
+    ) -> Result<NewConnection<PacedStream>, String> {
+        Ok(NewConnection {
             io: PacedStream { pieces: self.0.take(), waited: false },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),
@@ -155,9 +152,7 @@ impl AsyncRead for PacedStream {
         if self.waited {
             return Poll::Pending;
         }
-        let Some(mut piece) = self.pieces.pop() else {
-            return Poll::Ready(Ok(()));
-        };
+        let Some(mut piece) = self.pieces.pop() else { return Poll::Ready(Ok(())) };
         let rest = piece.split_off(piece.len().min(buf.remaining()));
         buf.put_slice(&piece);
         if !rest.is_empty() {

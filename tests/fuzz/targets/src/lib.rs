@@ -1,13 +1,11 @@
-//! Targets of the fuzzer: one function for each reader of bytes from outside, which panics where
-//! the reader breaks a promise.
+//! Targets of the fuzzer: functions for readers of foreign bytes, which panic at broken promises.
 //!
 //! A function takes any bytes. Some of the first ones choose the meaning of the rest (a framing, a
 //! backend, where a reply is cut), so that one corpus serves all of it. `cargo xtask fuzz` feeds
 //! them with inputs made up by libFuzzer; the test `replay` feeds them with the committed inputs,
 //! as part of the gate.
 //!
-//! This crate owns the promises that are checked. It leaves the readers to their crates and the
-//! fuzzer to the package in the folder above.
+//! This crate owns the checked promises. The fuzzer is in the package in the folder above.
 #![forbid(unsafe_code)]
 
 mod audits;

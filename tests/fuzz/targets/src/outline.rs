@@ -4,12 +4,9 @@ use model::plugin::Limits;
 use plugins::imports;
 use plugins::outline::Outline;
 
-/// Bytes that may be a component: they are malformed, or counted within bounds that follow from
-/// their length.
+/// Bytes that may be a component: malformed, or counted within bounds of their length.
 pub fn outline(data: &[u8]) {
-    let Ok(outline) = Outline::read(data) else {
-        return;
-    };
+    let Ok(outline) = Outline::read(data) else { return };
     let limits = Limits::default();
     let refused = outline.beyond(&limits);
     if outline.functions > limits.functions || outline.nesting > limits.nesting {

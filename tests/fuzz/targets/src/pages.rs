@@ -7,8 +7,7 @@ use series::entry::MOST_SERIES;
 use series::page::{MOST_LABEL_BYTES, MOST_SAMPLES};
 use series::{Course, Encoder, Entry, Head, Recording, page};
 
-/// Pages of a server, a second apart and divided by zero bytes: values have bounds, kept lines read
-/// back as the same, and JSON has every figure.
+/// Two pages of a server: values have bounds, lines read back, and JSON has every figure.
 pub fn metrics(data: &[u8]) {
     let mut encoder =
         Encoder::new(Head { targets: vec!["http://a".to_owned()], every_ns: Nanos(1_000_000_000) });
@@ -54,6 +53,5 @@ pub fn metrics(data: &[u8]) {
             assert!((0.0..=1.0 + 1e-9).contains(&queue.queued), "{queue:?}");
         }
     }
-    let course = Course::over(&recording, &[whole]);
-    assert!(course.0.iter().all(|line| line.values.len() == 1));
+    assert!(Course::over(&recording, &[whole]).0.iter().all(|line| line.values.len() == 1));
 }

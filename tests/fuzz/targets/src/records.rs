@@ -6,13 +6,10 @@ use report::csv;
 use result::summary::{Run, RunFacts, Summary};
 use runs::record;
 
-/// Records, as lines: each is passed over, or read, and reads back as it was written. The records
-/// that were read are summarised and listed.
+/// Records as lines: skipped, or read back as they were written, then summarised and listed.
 pub fn records(data: &[u8]) {
     let exchanges: Vec<Exchange> = record::in_lines(data).collect();
-    let Some(first) = exchanges.first() else {
-        return;
-    };
+    let Some(first) = exchanges.first() else { return };
     let written = serde_json::to_vec(first).expect("an exchange is JSON");
     let again: Exchange = serde_json::from_slice(&written).expect("it reads back");
     assert_eq!(*first, again);

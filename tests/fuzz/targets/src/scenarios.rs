@@ -7,9 +7,7 @@ use scenario::Scenario;
 /// A scenario's text. Mistakes have messages with places within the text. A correct scenario can be
 /// shown, repeated as flags, and laid over itself, and stays the same.
 pub fn scenario(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let scenario = match Scenario::parse("scenario.toml", text) {
         Ok(scenario) => scenario,
         Err(error) => return check_message(&error, text),
@@ -19,8 +17,7 @@ pub fn scenario(data: &[u8]) {
     }
     let entries = scenario.entries();
     let entries_of = |scenario: &Scenario| -> Vec<(String, String)> {
-        let entries = scenario.entries().into_iter();
-        entries.map(|entry| (entry.path, entry.value)).collect()
+        scenario.entries().into_iter().map(|entry| (entry.path, entry.value)).collect()
     };
     let same = scenario.clone().overlay(scenario.clone());
     assert_eq!(entries_of(&scenario), entries_of(&same), "laid over itself");

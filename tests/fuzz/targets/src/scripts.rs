@@ -5,12 +5,9 @@ use mock::Script;
 use crate::bytes::first;
 use crate::scenarios::check_message;
 
-/// A script's text: mistakes have messages with places within the text, and a correct script can be
-/// played.
+/// A script's text: mistakes have messages with places in it, and a correct script is played.
 pub fn mock_script(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     match Script::parse("script.toml", text) {
         Ok(script) => script.check().expect("a script that was read can be played"),
         Err(error) => check_message(&error, text),

@@ -6,8 +6,7 @@ use sharegpt_file::{Conversations, Like};
 
 use crate::bytes::first;
 
-/// A file: it is refused as input, or every conversation that was found in it reads, or is refused
-/// as input.
+/// A file: refused as input, or every conversation in it is read or refused as input.
 pub fn sharegpt(data: &[u8]) {
     let (choice, data) = first(data);
     let like = [Like::Lmdeploy, Like::Vllm, Like::Sglang][usize::from(choice) % 3];

@@ -4,7 +4,6 @@ use runner_plugin::Files as _;
 use runner_plugin_testing::files::Named;
 
 // A component is all that its package builds, so its source is compiled here once more.
-#[allow(missing_docs)]
 #[path = "../../../../plugins/datasets/speech/src/sound.rs"]
 mod header;
 

@@ -26,15 +26,12 @@ pub fn tokenizer(data: &[u8]) {
         };
         if let Ok(tokenizer) = Tokenizer::parse(name, data) {
             facts(&tokenizer);
-            let texts = ["".to_owned(), "Hello wörld 123".to_owned()];
-            encoded(&tokenizer, &texts);
+            encoded(&tokenizer, &["".to_owned(), "Hello wörld 123".to_owned()]);
         }
         return;
     }
     let (choices, text) = data.split_at(data.len().min(4));
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(text) else { return };
     thread_local! {
         static BOTH: RefCell<BTreeMap<Vec<u8>, Option<Both>>> = const { RefCell::new(BTreeMap::new()) };
     }
@@ -54,9 +51,7 @@ pub fn tokenizer(data: &[u8]) {
 
 /// A chat template of a stranger renders, or fails; it does not take longer than its bounds allow.
 fn template(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let roles = BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]);
     if let Ok(template) = ChatTemplate::parse(text, &roles) {
         let messages = [json!({"role": "user", "content": "Hello <b> wörld"})];
@@ -121,7 +116,6 @@ fn facts(tokenizer: &Tokenizer) {
 /// Choices within a file, a byte each.
 struct Choices;
 
-/// The count of each choice.
 const CHOICES: [u8; 4] = [6 * 2, 5 * 2, 4 * 3, 5];
 
 impl Choices {
@@ -222,8 +216,7 @@ fn file(choices: &[u8]) -> String {
     .to_string()
 }
 
-/// The letter that stands for a byte in such files: itself if it is visible, else a letter from
-/// U+0100 on.
+/// The letter for a byte in such files: itself if visible, else a letter from U+0100 on.
 fn letter(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

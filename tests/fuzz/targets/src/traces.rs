@@ -2,15 +2,12 @@
 
 use model::arrival::Trace;
 
-/// The longest that a run may take, about, in seconds. A longer trace is refused when a run is
-/// resolved.
+/// The longest run in seconds, about. A longer trace is refused when a run is resolved.
 const YEAR: f64 = 366.0 * 86_400.0;
 
 /// A trace: its times are finite, in order and counted from the first, at any speed.
 pub fn trace(data: &[u8]) {
-    let Ok(trace) = Trace::read(data) else {
-        return;
-    };
+    let Ok(trace) = Trace::read(data) else { return };
     assert!(!trace.is_empty());
     for time_scale in [0.25, 1.0, 3.0] {
         let length = trace.length(time_scale);

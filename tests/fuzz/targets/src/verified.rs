@@ -54,12 +54,9 @@ fn log() -> Log {
     Log::read(LOG).expect("it is a log")
 }
 
-/// A case's text: mistakes have messages. The script of a sound case is played or refused with a
-/// message, and a run is judged.
+/// A case's text: mistakes have messages. A sound script is played or refused, a run is judged.
 pub fn verify_case(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     for part in ["load", "stream", "fault"] {
         let case = match Case::read(&format!("{part}-a.toml"), text) {
             Ok(case) => case,
@@ -84,9 +81,7 @@ pub fn verify_case(data: &[u8]) {
 /// placeholders that have values or are named, and whose result, here the same text, is read and
 /// judged.
 pub fn verify_profile(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let profile = match Profile::read("profile.toml", text) {
         Ok(profile) => profile,
         Err(error) => {
@@ -108,8 +103,7 @@ pub fn verify_profile(data: &[u8]) {
     judged(&case, &profile, data);
 }
 
-/// Judges a client that left this result: each check has a text, and the outcome is the worst
-/// check's.
+/// Judges a client that left this result: each check has a text, the outcome is the worst check's.
 fn judged(case: &Case, profile: &Profile, result: &[u8]) {
     let names = profile.sources.iter().map(|source| source.name.clone());
     let contents: BTreeMap<_, _> = names.map(|name| (name, Ok(result.to_vec()))).collect();

@@ -9,13 +9,10 @@ use scenario::{Scenario, keys};
 
 use crate::bytes::first;
 
-/// A word on the command line, in one of the notations: it is refused with a message, or its value
-/// is written in a form that reads back as the same value.
+/// A word on the command line: refused with a message, or written in a form that reads back.
 pub fn words(data: &[u8]) {
     let (choice, data) = first(data);
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     match choice % 9 {
         0 => {
             if let Some(span) = answer(duration::parse(text)) {

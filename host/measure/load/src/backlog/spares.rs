@@ -9,8 +9,7 @@ use model::frame::Frames;
 /// The most that are kept, each with room for about a batch.
 const KEPT: usize = 1024;
 
-/// Emptied frames. The last to come is the first to go, because the processor may still have it in
-/// its cache.
+/// Emptied frames. The last to come is the first to go: it may still be in the processor's cache.
 #[derive(Default)]
 pub struct Spares(Mutex<Vec<Frames>>);
 
@@ -33,8 +32,7 @@ impl Spares {
         });
     }
 
-    /// A reader waits for nobody: a decode thread may have lost its processor while it holds the
-    /// lock.
+    /// A reader waits for nobody: a decode thread that holds the lock may not be running.
     fn with<T>(&self, make: impl FnOnce(&mut Vec<Frames>) -> T) -> Option<T> {
         match self.0.try_lock() {
             Ok(mut kept) => Some(make(&mut kept)),

@@ -13,7 +13,6 @@ impl Wake for Woken {
     }
 }
 
-/// A stream and its gate.
 struct Stream {
     gate: Gate,
     woken: Arc<Woken>,
@@ -133,8 +132,7 @@ fn bytes_after_a_long_wait_may_be_stamped_late() {
     }
 }
 
-/// Replies that share a connection share its window: one that stops reading would keep the others
-/// from it.
+/// Replies that share a connection share its window: one unread reply would block the others.
 #[test]
 fn streams_of_one_connection_continue_together() {
     let backlog = backlog(100);

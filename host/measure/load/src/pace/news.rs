@@ -27,8 +27,7 @@ pub struct Follower<Item> {
 pub enum News<Item> {
     /// A request became due, or will.
     Due(Follower<Item>),
-    /// A request will never be sent, because one that it depends on failed. It takes no slot and no
-    /// user.
+    /// A request that is never sent, because its predecessor failed. It takes no slot and no user.
     Lost(Follower<Item>),
     /// Every request of a session is over, or will never be sent.
     Over {
@@ -109,8 +108,7 @@ impl<Item> Newsfeed<Item> {
             let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
             let more = match self.news.try_recv() {
                 Ok(more) => more,
-                // The news may have been taken before it was counted as settled, so there is not
-                // always more to come.
+                // The news may be taken before it counts as settled: more need not come.
                 Err(TryRecvError::Empty) if blocks && !is_settled => {
                     std::thread::sleep(GLANCE);
                     continue;

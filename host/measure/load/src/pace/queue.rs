@@ -6,14 +6,13 @@ use std::collections::BinaryHeap;
 use super::Follower;
 use model::units::Nanos;
 
-/// Followers that were not sent, the earliest first; followers of one instant in the order of their
-/// news.
+/// Unsent followers, the earliest first; followers of one instant in the order of their news.
 pub(super) struct Queue<Item> {
-    waiting: BinaryHeap<Reverse<Waiting<Item>>>,
+    waiting: BinaryHeap<Reverse<Entry<Item>>>,
     pushed: u64,
 }
 
-struct Waiting<Item> {
+struct Entry<Item> {
     due: Nanos,
     number: u64,
     item: Item,
@@ -30,14 +29,13 @@ impl<Item> Queue<Item> {
 
     pub(super) fn push(&mut self, follower: Follower<Item>) {
         self.pushed += 1;
-        self.waiting.push(Reverse(Waiting {
+        self.waiting.push(Reverse(Entry {
             due: follower.due,
             number: self.pushed,
             item: follower.item,
         }));
     }
 
-    /// Returns the earliest due time.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.due)
     }
@@ -47,21 +45,21 @@ impl<Item> Queue<Item> {
     }
 }
 
-impl<Item> PartialEq for Waiting<Item> {
+impl<Item> PartialEq for Entry<Item> {
     fn eq(&self, other: &Self) -> bool {
         (self.due, self.number) == (other.due, other.number)
     }
 }
 
-impl<Item> Eq for Waiting<Item> {}
+impl<Item> Eq for Entry<Item> {}
 
-impl<Item> PartialOrd for Waiting<Item> {
+impl<Item> PartialOrd for Entry<Item> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<Item> Ord for Waiting<Item> {
+impl<Item> Ord for Entry<Item> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.due, self.number).cmp(&(other.due, other.number))
     }

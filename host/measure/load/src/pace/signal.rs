@@ -27,16 +27,15 @@ struct SignalState {
     broken: AtomicBool,
     /// True if it matters which slots become free, and when.
     watched: AtomicBool,
-    freed: (Sender<Freed>, Receiver<Freed>),
+    freed: (Sender<FreeSlot>, Receiver<FreeSlot>),
     /// True if the pacer's thread was woken since it last waited. The thread's own token is not
     /// enough: whatever else it blocks on, such as a queue of items, may use that up.
     woken: AtomicBool,
     wake: Wake,
 }
 
-/// A slot that came free.
 #[derive(Clone, Copy)]
-pub(super) struct Freed {
+pub(super) struct FreeSlot {
     /// The request that held the slot.
     pub(super) key: u64,
     pub(super) at: Nanos,
@@ -91,7 +90,7 @@ impl Signal {
     pub fn release(&self, key: u64, at: Nanos) {
         if self.0.watched.load(Ordering::Acquire) {
             // Received as long as the signal lives.
-            let _ = self.0.freed.0.send(Freed { key, at });
+            let _ = self.0.freed.0.send(FreeSlot { key, at });
         }
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.wake();
@@ -102,7 +101,7 @@ impl Signal {
         self.0.watched.store(true, Ordering::Release);
     }
 
-    pub(super) fn next_freed(&self) -> Option<Freed> {
+    pub(super) fn next_freed(&self) -> Option<FreeSlot> {
         self.0.freed.1.try_recv().ok()
     }
 
@@ -112,7 +111,6 @@ impl Signal {
         self.wake();
     }
 
-    /// True if [`Signal::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }
@@ -123,7 +121,6 @@ impl Signal {
         self.stop();
     }
 
-    /// True if [`Signal::abort`] was called.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Acquire)
     }
@@ -136,7 +133,6 @@ impl Signal {
         self.stop();
     }
 
-    /// True if [`Signal::break_down`] was called.
     pub(crate) fn is_broken(&self) -> bool {
         self.0.broken.load(Ordering::Acquire)
     }
@@ -192,8 +188,7 @@ impl Signal {
 mod tests {
     use super::*;
 
-    /// A queue that is received from parks the thread too, and takes the token that was meant for
-    /// the pacer.
+    /// A wait for a queue parks the thread too, and takes the token that was meant for the pacer.
     #[test]
     fn wake_during_another_wait_is_not_lost() {
         let signal = Signal::for_thread();
@@ -208,8 +203,7 @@ mod tests {
                 while !flag.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
-                // The state that an unlucky receive leaves behind: the wake has come, its token is
-                // gone. The barrier may have used the token up already.
+                // The state after an unlucky receive: the wake has come, and its token is gone.
                 std::thread::park_timeout(std::time::Duration::from_millis(1));
                 pollster::block_on(signal.wait(&clock, None));
                 signal.is_stopped()

@@ -15,10 +15,7 @@ async fn run(
     duration: Option<Nanos>,
     service: Duration,
 ) -> Vec<(u32, Verdict, Nanos)> {
-    let think = match arrival {
-        Arrival::Closed { think, .. } => think,
-        _ => None,
-    };
+    let think = if let Arrival::Closed { think, .. } = arrival { think } else { None };
     let pacing = Pacing {
         origin: Nanos::ZERO,
         duration,
@@ -80,25 +77,30 @@ fn sent_at(sent: &[(u32, Verdict, Nanos)]) -> Vec<u64> {
     sent.iter().map(|(_, _, at)| at.0 / MS).collect()
 }
 
+/// Returns the due and release times of each request in milliseconds.
+fn released(sent: &[(u32, Verdict, Nanos)]) -> Vec<(u64, u64)> {
+    let times = sent.iter().map(|(_, verdict, _)| match verdict {
+        Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
+        Verdict::NotSent { .. } => panic!("all are sent"),
+    });
+    times.collect()
+}
+
+fn are_sent_when_due(sent: &[(u32, Verdict, Nanos)]) -> bool {
+    sent.iter()
+        .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
+}
+
 #[tokio::test(start_paused = true)]
 async fn constant_load_is_sent_when_due() {
-    let arrival = Arrival::Constant { rate: 100.0 };
-    let sent = run(arrival, 4, None, None, Duration::from_secs(9)).await;
-    let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
-    assert_eq!(at, [0, 10, 20, 30]);
+    let sent = run(Arrival::Constant { rate: 100.0 }, 4, None, None, Duration::from_secs(9)).await;
+    assert_eq!(sent_at(&sent), [0, 10, 20, 30]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn cap_shows_as_queueing() {
     let sent = run(Arrival::Inf, 4, Some(2), None, Duration::from_millis(50)).await;
-    let waited: Vec<(u64, u64)> = sent
-        .iter()
-        .map(|(_, verdict, _)| match verdict {
-            Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
-            Verdict::NotSent { .. } => panic!("all are sent"),
-        })
-        .collect();
-    assert_eq!(waited, [(0, 0), (0, 0), (0, 50), (0, 50)]);
+    assert_eq!(released(&sent), [(0, 0), (0, 0), (0, 50), (0, 50)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,35 +117,25 @@ async fn load_that_found_no_slot_is_on_record() {
 #[tokio::test(start_paused = true)]
 async fn closed_loop_sends_when_a_user_is_free() {
     let arrival = closed(2, None);
-    let second = Some(Nanos(1000 * MS));
-    let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
-    let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
-    assert_eq!(at, [0, 0, 400, 400, 800, 800]);
-    assert!(
-        sent.iter()
-            .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
-    );
+    let sent = run(arrival, 99, Some(2), Some(Nanos(1000 * MS)), Duration::from_millis(400)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 400, 400, 800, 800]);
+    assert!(are_sent_when_due(&sent));
 }
 
-/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and its requests
-/// are due then.
+/// Two users, answers of 400 ms, 100 ms of thinking: each sends, and is due, every 500 ms.
 #[tokio::test(start_paused = true)]
 async fn users_think_before_their_next_request() {
     let arrival = closed(2, thinking(100, ThinkSpread::Constant));
     let sent = run(arrival, 5, Some(2), None, Duration::from_millis(400)).await;
     assert_eq!(sent_at(&sent), [0, 0, 500, 500, 1000]);
-    assert!(
-        sent.iter()
-            .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
-    );
+    assert!(are_sent_when_due(&sent));
 }
 
 /// Nobody begins to think before an answer, and a phase ends while its users think.
 #[tokio::test(start_paused = true)]
 async fn phase_ends_while_users_think() {
     let arrival = closed(3, thinking(700, ThinkSpread::Constant));
-    let second = Some(Nanos(1000 * MS));
-    let sent = run(arrival, 99, Some(3), second, Duration::from_millis(200)).await;
+    let sent = run(arrival, 99, Some(3), Some(Nanos(1000 * MS)), Duration::from_millis(200)).await;
     assert_eq!(sent_at(&sent), [0, 0, 0, 900, 900, 900]);
 }
 
@@ -162,8 +154,7 @@ async fn pauses_belong_to_users_and_turns() {
         thinking: Some(thinking),
     };
     let service = |item: u32| Duration::from_millis(100 + 37 * u64::from(item % 3));
-    let due_times = std::iter::repeat(Due::WhenFree);
-    let sent = paced(&pacing, due_times, 12, service).await;
+    let sent = paced(&pacing, std::iter::repeat(Due::WhenFree), 12, service).await;
     let mut expected: Vec<(u64, u32)> = Vec::new();
     // Users 1 and 4: whoever is due next takes the next item.
     let mut next = [(0_u64, 1_u32, 0_u32), (0, 4, 0)];
@@ -198,19 +189,11 @@ async fn cap_holds_a_ramp_back() {
         },
     };
     let sent = run(arrival, 5, Some(1), None, Duration::from_millis(700)).await;
-    let released: Vec<(u64, u64)> = sent
-        .iter()
-        .map(|(_, verdict, _)| match verdict {
-            Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
-            Verdict::NotSent { .. } => panic!("all are sent"),
-        })
-        .collect();
     // t² requests are due until t; the third and later wait for the previous request.
-    assert_eq!(released, [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
+    assert_eq!(released(&sent), [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
 }
 
-/// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
-/// known.
+/// Millions may be due when a run is stopped: none of them is drawn, and their number is known.
 #[tokio::test(start_paused = true)]
 async fn stop_leaves_due_samples_undrawn() {
     let clock = Clock::start();

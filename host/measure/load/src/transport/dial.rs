@@ -21,7 +21,7 @@ use super::poller::Poller;
 use super::socket::{Socket, socket};
 use super::stamp::Wire;
 pub use super::tls::TrustError;
-use super::{Connect, Opened, tls};
+use super::{Connect, NewConnection, tls};
 use model::clock::Clock;
 pub use model::connection::Trust;
 use model::connection::{Timestamps, Version};
@@ -70,11 +70,7 @@ pub enum DialError {
 }
 
 impl Dial {
-    /// Looks up the names of the targets and of the other hosts, whose numbers follow. Prepares TLS
-    /// if one of them needs it.
-    ///
-    /// # Errors
-    /// If a name is not known, or TLS cannot be set up.
+    /// Looks up the names of the targets and then of other hosts. Prepares TLS if one needs it.
     pub fn new(
         targets: &[Target],
         hosts: &[Target],
@@ -140,8 +136,7 @@ impl Host {
         Ok(Host { addresses, name, tls })
     }
 
-    /// The addresses, and when they were looked up: by the first connection, which finds
-    /// `looked_up` unset.
+    /// The addresses, and the time of their look-up by the first connection.
     async fn addresses(
         &self,
         clock: Clock,
@@ -167,33 +162,29 @@ impl Connect for Dial {
         self.version
     }
 
-    /// HTTP/1.1 in the clear is registered with the poller. Other readers handle TLS and HTTP/2,
-    /// and wait as tasks do.
+    /// HTTP/1.1 in the clear is registered with the poller. TLS and HTTP/2 wait as tasks do.
     async fn connect(
         &self,
         target: u32,
         clock: Clock,
         poller: Option<&Poller>,
-    ) -> Result<Opened<Stream>, String> {
+    ) -> Result<NewConnection<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
-        let first = &self.looked_up[target as usize];
-        let (addresses, looked_up) = host.addresses(clock, first).await?;
+        let (addresses, looked_up) =
+            host.addresses(clock, &self.looked_up[target as usize]).await?;
         let poller = poller.filter(|_| host.tls.is_none() && self.version == Version::Http1);
-        let tcp = Tcp::connect(&addresses, poller).await;
-        let tcp = tcp.map_err(|cause| cause.to_string())?;
+        let tcp = Tcp::connect(&addresses, poller).await.map_err(|cause| cause.to_string())?;
         let connected = clock.now();
         let wire = Wire::new(clock);
         let mut readiness = None;
         let (io, secured) = match (tcp, &host.tls) {
             (Tcp::Polled(stream), _) => {
                 readiness = Some(Rc::clone(stream.readiness()));
-                let stream = socket(stream, &wire, self.timestamps);
-                (Stream::Polled(stream), None)
+                (Stream::Polled(socket(stream, &wire, self.timestamps)), None)
             }
             (Tcp::Own(stream), None) => {
-                let stream = socket(stream, &wire, self.timestamps);
-                (Stream::Plain(stream), None)
+                (Stream::Plain(socket(stream, &wire, self.timestamps)), None)
             }
             (Tcp::Own(_), Some(Err(cause))) => return Err(cause.clone()),
             (Tcp::Own(stream), Some(Ok((connector, name)))) => {
@@ -209,7 +200,7 @@ impl Connect for Dial {
                 (Stream::Tls(Box::new(stream)), Some(clock.now()))
             }
         };
-        Ok(Opened {
+        Ok(NewConnection {
             io,
             wire,
             readiness,
@@ -270,9 +261,7 @@ fn refused(cause: &io::Error) -> String {
 pub enum Stream {
     /// TCP, registered with a poller.
     Polled(Socket<Polled>),
-    /// TCP.
     Plain(Socket),
-    /// TLS over TCP.
     Tls(Box<TlsStream<Socket>>),
 }
 

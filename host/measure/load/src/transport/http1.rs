@@ -1,5 +1,4 @@
-//! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the
-//! body on as it arrives, straight from the read buffer.
+//! HTTP/1.1, the client's side: writes requests, reads heads, and passes bodies on as they come.
 //!
 //! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
 //! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a
@@ -21,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
 use super::websocket::WebSocket;
-use super::{Broke, Head, Opened, Sink};
+use super::{Broke, Head, NewConnection, Sink};
 use body::{Body, Part};
 use model::exchange;
 use model::units::Nanos;
@@ -30,8 +29,7 @@ use model::units::Nanos;
 const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
-/// Up to this length, a head is parsed with every read, so bytes that are no HTTP are noticed at
-/// once.
+/// Up to this length, every read parses the head: bytes that are no HTTP are noticed at once.
 const SHORT_HEAD_BYTES: usize = 1 << 10;
 /// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
@@ -61,7 +59,7 @@ pub struct Connection<Io> {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     /// On a connection that was just opened.
-    pub fn new(opened: Opened<Io>) -> Self {
+    pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {
             io: opened.io,
             wire: opened.wire,
@@ -80,7 +78,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         self.readiness.as_ref()
     }
 
-    /// Returns when bytes last arrived.
     pub(crate) fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
@@ -90,8 +87,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         prefetch::line(Rc::as_ptr(&self.wire));
     }
 
-    /// True if a request may be sent: the other side has neither closed the connection nor sent
-    /// anything unasked.
+    /// True if a request may be sent: the other side has neither closed nor sent anything.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
@@ -110,9 +106,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     }
 
     /// Sends a request and waits for the reply's head.
-    ///
-    /// # Errors
-    /// If the connection broke; a message for people.
     pub async fn send(
         &mut self,
         head: &[u8],
@@ -158,8 +151,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
                 reply.bytes.extend_from_slice(buffer.filled());
-                // A line must end in it for the head to be whole, so a head that comes byte by byte
-                // is not parsed as often.
+                // Only a line's end can complete the head, so other reads do not parse it.
                 reply.has_news |= buffer.filled().contains(&b'\n');
                 Poll::Ready(io::Result::Ok(buffer.filled().len()))
             });
@@ -243,16 +235,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// The WebSocket that it has become: the reply whose head was read last has the status 101.
     pub(super) fn into_websocket(self) -> WebSocket<Io> {
-        let opened =
-            Opened { io: self.io, wire: self.wire, facts: self.facts, readiness: self.readiness };
+        let opened = NewConnection {
+            io: self.io,
+            wire: self.wire,
+            facts: self.facts,
+            readiness: self.readiness,
+        };
         WebSocket::new(opened, self.early)
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
-    /// off.
-    ///
-    /// # Errors
-    /// If it broke.
+    /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -292,8 +284,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Passes the body's part of these bytes to `sink`; returns the number of bytes at the end that
-    /// are not part of the body.
+    /// Passes the body's part of these bytes to `sink`; returns the number of bytes after the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {
@@ -317,7 +308,6 @@ struct Reply {
     interim: usize,
 }
 
-/// A request on its way out.
 struct Upload<'r> {
     head: &'r [u8],
     body: &'r [u8],

@@ -21,19 +21,16 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, Opened, Sink, Unanswered};
+use super::{Broke, Head, NewConnection, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
-use outgoing::{Noted, Outgoing};
+use outgoing::{NotedStream, Outgoing};
 
-/// The most requests that share a connection: the usual default of servers (RFC 9113, 6.5.2,
-/// recommends no less).
+/// The most requests that share a connection: servers' usual default (RFC 9113, 6.5.2).
 pub const STREAMS: usize = 100;
-/// Bytes of a reply that may come before the reader takes them. They are taken at once, unless the
-/// backlog is full.
+/// Bytes of a reply that may come unread. They are read at once, unless the backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
-/// The same for all replies of a connection: ten thousand replies on a hundred connections must
-/// take little memory together.
+/// The same for a connection: ten thousand replies on a hundred connections take little memory.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection, or the connection itself.
@@ -69,12 +66,12 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
 }
 
 /// Performs the handshake; returns the connection, which has places to share.
-pub async fn open<Io>(opened: Opened<Io>) -> Result<Stream, String>
+pub async fn open<Io>(opened: NewConnection<Io>) -> Result<Stream, String>
 where
     Io: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let outgoing = Rc::default();
-    let io = Noted::new(opened.io, &outgoing, opened.wire.clock);
+    let io = NotedStream::new(opened.io, &outgoing, opened.wire.clock);
     let (sender, connection) = http2::Builder::new(Local)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -112,14 +109,12 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    /// True if the connection still accepts requests, and the next can be told from those before
-    /// it.
+    /// True if it still accepts requests, and the next can be told from those before it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.shared.outgoing.is_sure()
     }
 
-    /// Returns a number that tells this connection from others of the process, and from the numbers
-    /// of requests.
+    /// Returns a number that no other connection of the process and no request has.
     pub fn number(&self) -> u64 {
         Rc::as_ptr(&self.shared).addr() as u64 | 1 << 63
     }
@@ -191,20 +186,14 @@ impl Stream {
         Ok(Head { status: head.status.as_u16(), headers: head.headers })
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
-    /// off.
-    ///
-    /// # Errors
-    /// If it broke.
+    /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         marks: &Marks,
         sink: &mut impl Sink,
     ) -> Poll<Result<(), Broke>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(Ok(()));
-        };
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
         loop {
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => {

@@ -38,21 +38,14 @@ impl Polled {
     async fn connect_to(address: SocketAddr, poller: &Poller) -> io::Result<Self> {
         let polled = Polled(poller.register(TcpStream::connect(address)?)?);
         std::future::poll_fn(|cx| polled.readiness().poll_writable(cx)).await;
-        match polled.0.socket().take_error()? {
-            Some(error) => Err(error),
-            None => Ok(polled),
-        }
+        polled.0.socket().take_error()?.map_or(Ok(polled), Err)
     }
 
     /// Sets TCP_NODELAY: if true, small writes leave at once.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.0.socket().set_nodelay(nodelay)
     }
 
-    /// Returns the state of its socket.
     pub fn readiness(&self) -> &Rc<Readiness> {
         self.0.readiness()
     }

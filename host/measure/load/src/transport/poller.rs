@@ -20,8 +20,7 @@ use mio::event::{Event, Source};
 use mio::{Events, Interest, Registry, Token};
 use tokio::io::unix::AsyncFd;
 
-/// Sockets that are served before the thread's other tasks, its timers and its orders get their
-/// turn. The runtime polls about this number of tasks in a row.
+/// Sockets served before the thread's other tasks, as many as the runtime polls tasks in a row.
 const BATCH: usize = 64;
 /// Number of turns before its own at which the state of a socket's watcher is fetched, step by
 /// step. Of a thousand replies none finds its state in the processor's cache otherwise.
@@ -33,7 +32,6 @@ const NEAR: usize = 2;
 #[derive(Clone)]
 pub struct Poller(Rc<Sockets>);
 
-/// Serves the sockets of a [`Poller`].
 pub struct PollLoop {
     sockets: Rc<Sockets>,
     epoll: AsyncFd<mio::Poll>,
@@ -47,13 +45,11 @@ struct Sockets {
     places: RefCell<Places>,
 }
 
-/// The sockets by number.
 #[derive(Default)]
 struct Places {
     taken: Vec<Option<Rc<Readiness>>>,
     free: Vec<usize>,
-    /// Left since events were last taken. One of those may still name it, so nobody else gets it
-    /// before the next time.
+    /// Left since events were last taken. One of those may name it, so it is not given away yet.
     left: Vec<usize>,
 }
 
@@ -67,8 +63,7 @@ pub trait Watch {
     fn fetch(&self, _: Ahead) {}
 }
 
-/// The data fetched ahead of a turn. Each step finds the previous step's data in the cache, and so
-/// waits for nothing.
+/// The data fetched ahead of a turn. Each step finds the previous step's data in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// The line in which the watcher begins.
@@ -103,11 +98,7 @@ pub struct Registered<S: Source> {
 pub struct Watching<'r>(&'r Readiness);
 
 impl Poller {
-    /// For the calling thread, whose runtime must have its I/O driver. Nothing is served before the
-    /// loop runs.
-    ///
-    /// # Errors
-    /// If the system gives no epoll.
+    /// For the calling thread, whose runtime must have its I/O driver. Serves once the loop runs.
     pub fn new() -> io::Result<(Self, PollLoop)> {
         let epoll = mio::Poll::new()?;
         let sockets = Rc::new(Sockets {
@@ -130,9 +121,6 @@ impl Poller {
     }
 
     /// Registers a socket, which must not block.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn register<S: Source>(&self, mut socket: S) -> io::Result<Registered<S>> {
         let readiness = Rc::new(Readiness::default());
         let number = self.0.places.borrow_mut().take(&readiness);

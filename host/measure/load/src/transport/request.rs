@@ -7,10 +7,8 @@ use hyper::{Method, Uri};
 
 use model::connection::Version;
 
-/// A request, ready to be sent.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The bytes of HTTP/1.1.
     Http1 {
         /// Request line and header fields.
         head: Bytes,
@@ -26,11 +24,7 @@ pub enum Request {
 pub struct Unsendable(String);
 
 impl Request {
-    /// Makes a request ready. `path` is the path and query at the server, `authority` its host and
-    /// port. The fields that frame a request are set here.
-    ///
-    /// # Errors
-    /// If the method or the path cannot be sent.
+    /// Makes a request of a path with its query, and an authority; sets the fields that frame it.
     pub fn new(
         version: Version,
         (scheme, authority): (&str, &str),
@@ -78,8 +72,7 @@ impl Request {
     /// The same with the header fields of this list that it lacks.
     #[must_use]
     pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
-        let missing = fields.iter().filter(|(name, _)| !self.has(name));
-        let missing: Vec<_> = missing.cloned().collect();
+        let missing: Vec<_> = fields.iter().filter(|(name, _)| !self.has(name)).cloned().collect();
         if missing.is_empty() { self } else { self.with(&missing) }
     }
 

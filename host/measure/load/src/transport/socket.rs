@@ -9,7 +9,7 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
@@ -34,9 +34,6 @@ pub trait Ready: AsRawFd {
     fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Reads. Where that would block, the socket is not ready until something more comes.
-    ///
-    /// # Errors
-    /// If `read` fails.
     fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R>;
 }
 
@@ -98,11 +95,7 @@ impl<S: Ready + AsyncRead + Unpin> Receive<S> for Receiver {
             return Plain.poll(stream, wire, cx, buf);
         }
         loop {
-            match stream.poll_read_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
+            ready!(stream.poll_read_ready(cx))?;
             let into = buf.initialize_unfilled();
             let room = into.len();
             let mut partial = None;

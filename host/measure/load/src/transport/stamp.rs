@@ -1,5 +1,4 @@
-//! Instants at the socket: where a byte stream notes when it was read, and a request when it was
-//! sent.
+//! Instants at the socket: of each read of a byte stream, and of a request's sending.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -27,8 +26,7 @@ pub struct Wire {
 /// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// Instant at which its first byte was handed to the socket; over HTTP/2, the first byte of its
-    /// header block.
+    /// Instant of handing its first byte (over HTTP/2, of its header block) to the socket.
     pub sent: Cell<Option<Nanos>>,
     /// Instant at which its last byte was handed to the socket.
     pub written: Cell<Option<Nanos>>,
@@ -99,7 +97,6 @@ pub struct Stamped<Io, Read = Plain> {
 
 /// A way to read a byte stream, which tells its [`Wire`] when the bytes came.
 pub trait Receive<Io> {
-    /// Reads once.
     fn poll(
         &self,
         io: &mut Io,
@@ -139,8 +136,7 @@ impl<Io> Stamped<Io> {
 impl<Io, Read> Stamped<Io, Read> {
     /// Wraps a stream that is read in this way.
     pub fn reading(io: Io, wire: &Rc<Wire>, read: Read) -> Self {
-        let wire = Rc::clone(wire);
-        Stamped { io, wire, read }
+        Stamped { io, wire: Rc::clone(wire), read }
     }
 }
 

@@ -31,9 +31,6 @@ pub enum TrustError {
 }
 
 /// The configuration that all connections share.
-///
-/// # Errors
-/// If the user's file cannot be used, or no certificate is trusted.
 pub fn config(trust: &Trust, version: Version) -> Result<Arc<ClientConfig>, TrustError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

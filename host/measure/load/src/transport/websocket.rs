@@ -1,5 +1,4 @@
-//! WebSockets (RFC 6455), the client's side: messages in both directions over a connection whose
-//! HTTP/1.1 ended with a [`handshake`].
+//! WebSockets (RFC 6455), the client's side, over a connection after the [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
 //! ([`Pipe`]). The bytes of one read of the socket go to it at once, and all whole messages are
@@ -23,7 +22,7 @@ use tungstenite::{Utf8Bytes, protocol};
 use super::http1::{self, BUFFER, READS_IN_A_ROW};
 use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
-use super::{Broke, Opened};
+use super::{Broke, NewConnection};
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -36,13 +35,11 @@ pub const CLOSE: &str = "close";
 
 /// Bytes that the library reads from memory at once. Each connection has a buffer of this size.
 const LIBRARY_BYTES: usize = 4 << 10;
-/// Most bytes of answers to pings that wait until the server reads. As pings may come without end,
-/// later answers replace earlier ones.
+/// Most bytes of pongs that wait until the server reads; later pongs replace earlier ones.
 const PONG_BYTES: usize = 4 << 10;
 /// The largest buffer that is kept from one read or message to the next.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     Text(String),
@@ -58,20 +55,16 @@ impl Message {
         }
     }
 
-    /// True if it has no content.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Receives the messages of a server: when each was complete, the name of its frame ([`TEXT`],
-/// [`BINARY`] or [`CLOSE`]), and its bytes.
+/// Receives a server's messages: instant, frame ([`TEXT`], [`BINARY`], [`CLOSE`]) and bytes.
 pub trait Incoming {
-    /// Takes a message.
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]);
 }
 
-/// The close that a server sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// The server's code; absent if it gave none.
@@ -169,9 +162,8 @@ fn config(message: usize) -> WebSocketConfig {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
-    /// Over a connection on which the server agreed to it. `early` are bytes that were read with
-    /// the head of its reply.
-    pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
+    /// Over a connection on which the server agreed. `early` are bytes that came with its head.
+    pub(super) fn new(opened: NewConnection<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
             io: opened.io,
@@ -190,13 +182,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         self.readiness.as_ref()
     }
 
-    /// Returns when bytes last arrived.
     pub fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
 
-    /// Returns the memory that messages of the server take that are not complete, in bytes, more or
-    /// less.
+    /// Returns about the memory, in bytes, of the server's incomplete messages.
     pub fn memory(&self) -> usize {
         self.partial + self.protocol.get_ref().incoming.capacity()
     }
@@ -207,9 +197,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     }
 
     /// Puts a message, which is written with [`poll_write`](Self::poll_write).
-    ///
-    /// # Errors
-    /// If the WebSocket is closed.
     pub fn put(&mut self, message: Message) -> Result<(), String> {
         let length = message.len();
         self.put_frame(length, |protocol| {
@@ -255,8 +242,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
             if pipe.waiting() == 0 {
                 pipe.written = 0;
                 empty(&mut pipe.outgoing);
-                // An answer to a ping that found no room. That the WebSocket is closed is seen when
-                // it is read.
+                // A pong that found no room. A closed WebSocket is noticed when it is read.
                 let _ = self.protocol.flush();
             }
             let pipe = self.protocol.get_mut();
@@ -277,11 +263,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the messages that have come. Ready when the server has closed the WebSocket, or it
-    /// broke.
-    ///
-    /// # Errors
-    /// If it broke: the bytes are no WebSocket, or a message is too large.
+    /// Passes the arrived messages on. Ready when the server closed the WebSocket, or it broke.
     pub fn poll_messages(
         &mut self,
         cx: &mut Context<'_>,
@@ -386,8 +368,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }
 
-    /// Closes the WebSocket as complete, and waits for the server's close. Messages until then are
-    /// left out.
+    /// Closes the WebSocket as complete, and waits for the server's close without other messages.
     pub async fn leave(mut self) {
         struct Nothing;
         impl Incoming for Nothing {
@@ -431,8 +412,7 @@ impl Closed {
         bytes
     }
 
-    /// True if the server closed as one does who has said everything: with the code 1000 or 1001,
-    /// or without one.
+    /// True if the server closed regularly: with the code 1000 or 1001, or without one.
     pub fn is_regular(&self) -> bool {
         matches!(self.code, None | Some(1000 | 1001))
     }

@@ -1,12 +1,10 @@
-//! The system's reports about threads and cores: reads and parses `/proc`. If it does not exist, or
-//! it holds something else, there is no figure.
+//! The system's reports about threads and cores, from `/proc`; without it there are no figures.
 
 use std::fs;
 
 use model::units::Nanos;
 
-/// Ticks a second in which the kernel tells processor time to programs. It is 100 on every
-/// architecture, whatever the kernel's own timer runs at.
+/// Ticks a second of processor time: 100 on every architecture, whatever the kernel's timer.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A thread of this process, as the system knows it.
@@ -35,7 +33,6 @@ pub(super) struct Cores {
     pub own: u64,
 }
 
-/// Ticks as seconds.
 pub(super) fn seconds(ticks: u64) -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }
@@ -53,18 +50,15 @@ pub(super) fn spent(id: Id) -> Option<Spent> {
 /// Returns the work that the cores have done.
 pub(super) fn cores() -> Option<Cores> {
     let machine = fs::read_to_string("/proc/stat").ok()?;
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
-    parse_cores(&machine, &own)
+    parse_cores(&machine, &fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// Returns the longest time for which limits on processor time kept this process's group, or a
-/// parent of it, from running. Absent if there is no such accounting.
+/// Returns the longest time for which limits stopped this process's group or a parent, if counted.
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;
     let times = groups.filter_map(|group| {
-        let path = format!("/sys/fs/cgroup{group}/cpu.stat");
-        parse_throttled(&fs::read_to_string(path).ok()?)
+        parse_throttled(&fs::read_to_string(format!("/sys/fs/cgroup{group}/cpu.stat")).ok()?)
     });
     times.max()
 }
@@ -73,9 +67,7 @@ pub(super) fn throttled() -> Option<Nanos> {
 fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let own = own.trim_end_matches('/');
-    let parents = own.char_indices().filter(|(_, c)| *c == '/');
-    let parents = parents.map(|(at, _)| &own[..at]);
-    Some(parents.chain([own]))
+    Some(own.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &own[..at]).chain([own]))
 }
 
 /// Reads the throttled time in a group's `cpu.stat`.
@@ -154,7 +146,6 @@ mod tests {
         assert!(spent(id).is_some());
         assert!(cores().unwrap().all > 0);
         assert_eq!(spent(Id(u32::MAX)), None);
-        let other = std::thread::spawn(this_thread).join().unwrap();
-        assert_ne!(other.unwrap(), id);
+        assert_ne!(std::thread::spawn(this_thread).join().unwrap().unwrap(), id);
     }
 }

@@ -27,8 +27,7 @@ pub(super) struct Tally {
     backlog: usize,
     longest_pause: Nanos,
     paused: Nanos,
-    /// Nanoseconds by which the system's clock was ahead of the run's when last read, and its
-    /// largest step.
+    /// The system clock's last lead over the run's clock in nanoseconds, and its largest step.
     ahead: Option<i128>,
     clock_step: Option<u64>,
 }
@@ -106,9 +105,7 @@ impl Tally {
         let spans = self.last.threads.iter().zip(&sample.threads);
         for ((before, after), worst) in spans.zip(&mut self.seconds) {
             worst.last = None;
-            let (Some(before), Some(after)) = (before, after) else {
-                continue;
-            };
+            let (Some(before), Some(after)) = (before, after) else { continue };
             let (cpu, waiting) = shares(before, after, span);
             worst.last = Some((cpu, waiting));
             worst.cpu = Some(worst.cpu.map_or(cpu, |most| most.max(cpu)));
@@ -125,13 +122,11 @@ impl Tally {
         let threads = self.names.iter().zip(&self.seconds);
         threads.filter_map(|(name, seconds)| {
             let (cpu, waiting) = seconds.last?;
-            let name = name.clone();
-            Some(Busy { name, cpu, waiting })
+            Some(Busy { name: name.clone(), cpu, waiting })
         })
     }
 
-    /// The figures, with a last sample, the longest that frames waited to be decoded, and the
-    /// machine's counters at the beginning and at the end.
+    /// The figures, from a last sample, the longest decode delay, and the machine's counters.
     pub(super) fn finish(
         self,
         end: &Sample,
@@ -143,13 +138,10 @@ impl Tally {
         // A thread that has ended meanwhile is told of as long as it was seen.
         for (number, name) in self.names.iter().enumerate() {
             let at = |sample: &Sample| sample.threads.get(number).copied().flatten();
-            let known = at(end).map(|spent| (spent, span)).or_else(|| {
-                let until = self.last.at.since(self.first.at);
-                at(&self.last).map(|spent| (spent, until))
-            });
-            let (Some(before), Some((after, span))) = (at(&self.first), known) else {
-                continue;
-            };
+            let known = at(end)
+                .map(|spent| (spent, span))
+                .or_else(|| at(&self.last).map(|spent| (spent, self.last.at.since(self.first.at))));
+            let (Some(before), Some((after, span))) = (at(&self.first), known) else { continue };
             let (cpu, waiting) = shares(&before, &after, span);
             let seconds = self.seconds[number];
             let thread = Thread {
@@ -182,8 +174,7 @@ impl Tally {
     }
 }
 
-/// The shares of a span that a thread was on a core, and that it waited for one. The kernel's sums
-/// may be a tick ahead of the span.
+/// The shares of a span on a core and waiting for one. The kernel's sums may be a tick ahead.
 fn shares(before: &Spent, after: &Spent, span: Nanos) -> (f64, f64) {
     let share = |spent: Nanos| match span {
         Nanos::ZERO => 0.0,
@@ -215,8 +206,7 @@ mod tests {
     const NOTHING: (Whole, Whole) =
         (Whole { cores: None, throttled: None }, Whole { cores: None, throttled: None });
 
-    /// At this number of milliseconds, the milliseconds that each thread was on a core and waited
-    /// for one.
+    /// At this millisecond, the milliseconds of each thread on a core and waiting for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
         let spent = |(on_cpu, waiting): (u64, u64)| Spent {
             on_cpu: Nanos(on_cpu * MS),

@@ -26,7 +26,7 @@ use super::exposition::{self, Identity};
 use crate::lock;
 use load::pace::Signal;
 use load::thread_group::{GroupThread, ThreadGroup, trip};
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
@@ -122,7 +122,7 @@ impl Listener {
         let own = ThreadGroup::new(&Signal::for_thread());
         let thread = own.start("metrics", None, move || {
             yield_to_others();
-            let _ = sender.send(Watched::this_thread("metrics"));
+            let _ = sender.send(WatchedThread::this_thread("metrics"));
             runtime.block_on(serve(socket, host, serving, stopped));
         })?;
         Ok(Listener {

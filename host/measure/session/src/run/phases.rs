@@ -314,7 +314,7 @@ impl Phases<'_> {
             pace(&self.run.clock, signal, &pacing, due_times, newsfeed, next, |item, verdict| {
                 *key += 1;
                 let opens = self.hand_on(item, verdict, framing, *key);
-                Handed { key: *key, opens }
+                HandedRequest { key: *key, opens }
             })
             .await;
         if self.run.control.live.phase() == Phase::Measuring {

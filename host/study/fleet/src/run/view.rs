@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::link::{Board, Latest};
 use load::thread_group::ThreadGroup;
-use load::vitals::Watched;
+use load::vitals::WatchedThread;
 use model::clock::Clock;
 use model::units::Nanos;
 use session::gate::Gate;
@@ -82,7 +82,7 @@ impl Agents for View {
         Snapshot { agents: agents.collect(), ..whole.snapshot() }
     }
 
-    fn enlist(&self, thread: Watched) {
+    fn enlist(&self, thread: WatchedThread) {
         if let Some(local) = self.local.get() {
             local.live.enlist(thread);
         }

@@ -3,17 +3,16 @@
 use super::*;
 
 /// An item as it was handed on: its session and turn, when it was due, and when it was handed on.
-type Seen = (u32, u32, u64, u64);
+type Sent = (u32, u32, u64, u64);
 
-/// Paces sessions of this many turns, whose answers take `service` and whose users then think for
-/// `delay`.
+/// Paces sessions of this many turns: answers take `service`, and users then think for `delay`.
 async fn sessions(
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
     (count, turns): (u32, u32),
     service: Duration,
     delay: Nanos,
-) -> Vec<Seen> {
+) -> Vec<Sent> {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed(&signal);
@@ -30,9 +29,7 @@ async fn sessions(
         |(session, turn, root), verdict| {
             key += 1;
             let (key, root) = (key, if turn == 0 { key } else { root });
-            let Verdict::Send(Release { due, .. }) = verdict else {
-                return key.into();
-            };
+            let Verdict::Send(Release { due, .. }) = verdict else { return key.into() };
             let line = (session, turn, due.0 / MS, clock.now().0 / MS);
             seen.borrow_mut().push(line);
             let (signal, announcer) = (signal.clone(), announcer.clone());
@@ -51,7 +48,7 @@ async fn sessions(
                     }]);
                 });
             });
-            Handed { key, opens: turn == 0 && turns > 1 }
+            HandedRequest { key, opens: turn == 0 && turns > 1 }
         },
     )
     .await;
@@ -71,8 +68,7 @@ fn ms(count: u64) -> Nanos {
 
 #[tokio::test(start_paused = true)]
 async fn turn_is_due_after_its_think_time() {
-    let arrival = Arrival::Constant { rate: 10.0 };
-    let due_times = arrival.due_times(1, Some(2), &Trace::default());
+    let due_times = Arrival::Constant { rate: 10.0 }.due_times(1, Some(2), &Trace::default());
     let service = Duration::from_millis(70);
     let open = pacing(None, true, false);
     let seen = sessions(&open, due_times.take(2), (2, 3), service, ms(30)).await;
@@ -91,8 +87,7 @@ async fn turn_is_due_after_its_think_time() {
 async fn user_has_one_session_at_a_time() {
     let due_times = closed(2, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
-    let two = pacing(Some(2), true, false);
-    let seen = sessions(&two, due_times, (3, 2), service, ms(60)).await;
+    let seen = sessions(&pacing(Some(2), true, false), due_times, (3, 2), service, ms(60)).await;
     let expected = [
         (0, 0, 0, 0),
         (1, 0, 0, 0),
@@ -127,22 +122,19 @@ async fn followers_wait_for_the_cap_too() {
     let service = Duration::from_millis(50);
     let one = pacing(Some(1), true, true);
     let seen = sessions(&one, due_times, (2, 2), service, ms(0)).await;
-    let expected = [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)];
-    assert_eq!(seen, expected);
+    assert_eq!(seen, [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_follows_after_the_end() {
     let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
     let limited = Pacing { duration: Some(ms(250)), ..pacing(None, true, false) };
-    let service = Duration::from_millis(50);
-    let seen = sessions(&limited, due_times, (1, 9), service, ms(50)).await;
+    let seen = sessions(&limited, due_times, (1, 9), Duration::from_millis(50), ms(50)).await;
     let due: Vec<u64> = seen.iter().map(|(_, _, due, _)| *due).collect();
     assert_eq!(due, [0, 100, 200]);
 }
 
-/// A user that thinks until after the end begins nothing more, and its requests are due when it has
-/// thought.
+/// A user that thinks until after the end begins nothing more; its requests are due afterwards.
 #[tokio::test(start_paused = true)]
 async fn per_request_user_thinks_before_each_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
@@ -152,13 +144,11 @@ async fn per_request_user_thinks_before_each_request() {
         thinking: Some(Thinking { think, seed: 1, first: 0, step: 1 }),
         ..pacing(Some(1), false, false)
     };
-    let service = Duration::from_millis(40);
-    let seen = sessions(&limited, due_times, (3, 3), service, ms(0)).await;
+    let seen = sessions(&limited, due_times, (3, 3), Duration::from_millis(40), ms(0)).await;
     assert_eq!(seen, [(0, 0, 0, 0), (0, 1, 2040, 2040)]);
 }
 
-/// Roots that never become ready, because the sessions under way hold all memory, are counted at
-/// the end.
+/// Roots that never become ready, because open sessions hold all memory, count at the end.
 #[tokio::test(start_paused = true)]
 async fn unavailable_roots_count_as_unsent() {
     let clock = Clock::start();
@@ -174,7 +164,7 @@ async fn unavailable_roots_count_as_unsent() {
         due_times,
         &mut newsfeed,
         |_| first.take().map_or(Next::Later, Next::Ready),
-        |key, _| Handed { key, opens: true },
+        |key, _| HandedRequest { key, opens: true },
     )
     .await;
     assert_eq!(unsent, 9);
@@ -182,8 +172,7 @@ async fn unavailable_roots_count_as_unsent() {
     drop(announcer);
 }
 
-/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for its
-/// time.
+/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for it.
 #[tokio::test(start_paused = true)]
 async fn lost_request_takes_no_user() {
     let clock = Clock::start();
@@ -214,7 +203,7 @@ async fn lost_request_takes_no_user() {
                     ]);
                 });
             }
-            Handed { key, opens: key < 2 }
+            HandedRequest { key, opens: key < 2 }
         },
     )
     .await;
@@ -232,8 +221,7 @@ async fn lost_request_takes_no_user() {
 /// The maximum number of sessions of a real run, to the millisecond.
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_think_times() {
-    let arrival = Arrival::Constant { rate: 1000.0 };
-    let due_times = arrival.due_times(1, Some(300), &Trace::default());
+    let due_times = Arrival::Constant { rate: 1000.0 }.due_times(1, Some(300), &Trace::default());
     let service = Duration::from_millis(7);
     let open = pacing(None, true, false);
     let seen = sessions(&open, due_times.take(300), (300, 5), service, ms(13)).await;

@@ -1,5 +1,4 @@
-//! The extent of a reply's body in the bytes of its connection: chunked, of a stated length, or up
-//! to the connection's end. Pure.
+//! The extent of a reply's body: chunked, of a stated length, or up to the connection's end.
 //!
 //! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its
 //! body's length in two ways is refused, because two readers could see two different replies.
@@ -60,7 +59,6 @@ pub enum Part<'b> {
 }
 
 impl Body {
-    /// No body.
     pub fn none() -> Self {
         Body(State::Over)
     }
@@ -92,9 +90,7 @@ impl Body {
             };
         }
         let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-        let Some(first) = lengths.next() else {
-            return Ok(Body(State::UntilClose));
-        };
+        let Some(first) = lengths.next() else { return Ok(Body(State::UntilClose)) };
         match number(first.as_bytes()) {
             Some(length) if lengths.all(|other| other == first) => Ok(Body(match length {
                 0 => State::Over,
@@ -115,9 +111,6 @@ impl Body {
     }
 
     /// Reads the part at the beginning of these bytes, and returns its length.
-    ///
-    /// # Errors
-    /// If the bytes contradict the head.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
         match &mut self.0 {
             State::Over => Ok((Part::Framing, 0)),
@@ -240,8 +233,7 @@ impl Chunked {
 }
 
 impl SizeLine {
-    /// The size in a line that is whole and holds nothing else, as nearly all do, and the line's
-    /// length. A size of zero is left to [`take`](Self::take).
+    /// The size in a whole line without anything else, and the line's length; zero is not handled.
     fn plain(bytes: &[u8]) -> Option<(u64, usize)> {
         let mut size = 0;
         for (index, byte) in bytes.iter().take(8).enumerate() {
@@ -315,8 +307,7 @@ mod tests {
 
     #[test]
     fn extensions_and_trailers_are_not_content() {
-        let read = read(chunked(), &[WHOLE]).unwrap();
-        assert_eq!(read, (b"abc0123456789".to_vec(), 4));
+        assert_eq!(read(chunked(), &[WHOLE]).unwrap(), (b"abc0123456789".to_vec(), 4));
     }
 
     #[test]

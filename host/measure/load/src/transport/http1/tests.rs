@@ -5,20 +5,18 @@ use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A client's view of a reply: status and body, or the error; and true if the connection can be
-/// used again.
-type Seen = (Result<(u16, String), String>, bool);
+/// A client's view of a reply: status and body, or the error; true if the connection stays usable.
+type ReplyView = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {
     let body = Bytes::from_static(b"question");
-    let at = ("http", "engine");
-    Request::new(Version::Http1, at, "POST", "/", HeaderMap::new(), body).unwrap()
+    Request::new(Version::Http1, ("http", "engine"), "POST", "/", HeaderMap::new(), body).unwrap()
 }
 
 fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let wire = Wire::new(Clock::start());
-    let connection = Connection::new(Opened {
+    let connection = Connection::new(NewConnection {
         io: Stamped::new(client, &wire),
         wire,
         facts: exchange::Connection::default(),
@@ -27,9 +25,8 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
     (transport::Connection::Http1(connection), server)
 }
 
-/// Sends a request to a server that reads it whole, writes these bytes in pieces of `piece` bytes,
-/// and closes.
-async fn exchange(reply: &[u8], piece: usize) -> Seen {
+/// Sends a request to a server that reads it whole, writes in pieces of `piece` bytes, and closes.
+async fn exchange(reply: &[u8], piece: usize) -> ReplyView {
     let (mut connection, mut server) = connect();
     let serve = async {
         let mut bytes = Vec::new();
@@ -49,7 +46,7 @@ async fn exchange(reply: &[u8], piece: usize) -> Seen {
 }
 
 /// However the network cuts a reply.
-async fn see(reply: &str) -> Seen {
+async fn see(reply: &str) -> ReplyView {
     let whole = exchange(reply.as_bytes(), reply.len().max(1)).await;
     for piece in [1, 2, 7] {
         assert_eq!(exchange(reply.as_bytes(), piece).await.0, whole.0, "{reply}");
@@ -57,7 +54,7 @@ async fn see(reply: &str) -> Seen {
     whole
 }
 
-fn answered(status: u16, body: &str, again: bool) -> Seen {
+fn answered(status: u16, body: &str, again: bool) -> ReplyView {
     (Ok((status, body.to_owned())), again)
 }
 
@@ -172,8 +169,7 @@ async fn body_is_read_up_to_the_kept_size() {
 #[tokio::test]
 async fn surplus_bytes_close_the_connection() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
-    let seen = exchange(reply.as_bytes(), reply.len()).await;
-    assert_eq!(seen, answered(200, "a", false));
+    assert_eq!(exchange(reply.as_bytes(), reply.len()).await, answered(200, "a", false));
     let (mut connection, mut server) = connect();
     server.write_all(b"HTTP/1.1 408 Too late\r\n\r\n").await.unwrap();
     let usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
@@ -213,8 +209,7 @@ async fn connection_carries_successive_requests() {
                 server.read_buf(&mut bytes).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
-            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n";
-            server.write_all(head).await.unwrap();
+            server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n").await.unwrap();
             tokio::time::sleep(Duration::from_millis(7)).await;
             server.write_all(b"a").await.unwrap();
         }

@@ -55,16 +55,16 @@ struct State {
 }
 
 /// A request that waits for its stream.
-pub struct Waiting<'o> {
+pub struct QueuedRequest<'o> {
     outgoing: &'o Outgoing,
     marks: Rc<Marks>,
 }
 
 impl Outgoing {
     /// A request is about to be given to the library.
-    pub fn wait(&self, marks: &Rc<Marks>) -> Waiting<'_> {
+    pub fn wait(&self, marks: &Rc<Marks>) -> QueuedRequest<'_> {
         self.0.borrow_mut().waiting.push_back(Rc::clone(marks));
-        Waiting { outgoing: self, marks: Rc::clone(marks) }
+        QueuedRequest { outgoing: self, marks: Rc::clone(marks) }
     }
 
     /// True if a further request can still be told from the others.
@@ -131,7 +131,7 @@ impl State {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedRequest<'_> {
     /// The reply has begun, or the request is withdrawn.
     fn drop(&mut self) {
         let mut state = self.outgoing.0.borrow_mut();
@@ -144,21 +144,20 @@ impl Drop for Waiting<'_> {
 }
 
 /// A byte stream whose writes are noted.
-pub struct Noted<Io> {
+pub struct NotedStream<Io> {
     io: Io,
     outgoing: Rc<Outgoing>,
     clock: Clock,
 }
 
-impl<Io> Noted<Io> {
+impl<Io> NotedStream<Io> {
     /// Notes the bytes that are written to this stream.
     pub fn new(io: Io, outgoing: &Rc<Outgoing>, clock: Clock) -> Self {
-        let outgoing = Rc::clone(outgoing);
-        Noted { io, outgoing, clock }
+        NotedStream { io, outgoing: Rc::clone(outgoing), clock }
     }
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Noted<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for NotedStream<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -168,7 +167,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Noted<Io> {
     }
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Noted<Io> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for NotedStream<Io> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -177,8 +176,7 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Noted<Io> {
         let from = self.clock.now();
         let written = Pin::new(&mut self.io).poll_write(cx, buf);
         if let Poll::Ready(Ok(count)) = &written {
-            let times = (from, self.clock.now());
-            self.outgoing.wrote(times, &buf[..*count]);
+            self.outgoing.wrote((from, self.clock.now()), &buf[..*count]);
         }
         written
     }
@@ -238,7 +236,8 @@ mod tests {
                 }
             };
             let marks: Vec<Rc<Marks>> = (0..3).map(|_| Rc::default()).collect();
-            let _waiting: Vec<Waiting<'_>> = marks.iter().map(|own| outgoing.wait(own)).collect();
+            let _waiting: Vec<QueuedRequest<'_>> =
+                marks.iter().map(|own| outgoing.wait(own)).collect();
             let seen = || -> Vec<(Option<u64>, Option<u64>)> {
                 let instants = |own: &Rc<Marks>| (own.sent.get(), own.written.get());
                 let nanos = |at: Option<Nanos>| at.map(|at| at.0);

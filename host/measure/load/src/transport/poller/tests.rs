@@ -27,8 +27,7 @@ fn pair() -> (TcpStream, Peer) {
 
 async fn connect(poller: &Poller) -> (Polled, Peer) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let polled = Polled::connect(&[address], poller).await.unwrap();
+    let polled = Polled::connect(&[listener.local_addr().unwrap()], poller).await.unwrap();
     (polled, listener.accept().unwrap().0)
 }
 
@@ -149,8 +148,7 @@ async fn next_address_is_tried_after_a_refused_one() {
         let none: [SocketAddr; 0] = [];
         assert!(Polled::connect(&none, &poller).await.is_err());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let both = [free, listener.local_addr().unwrap()];
-        Polled::connect(&both, &poller).await.unwrap();
+        Polled::connect(&[free, listener.local_addr().unwrap()], &poller).await.unwrap();
     })
     .await;
 }
@@ -198,8 +196,7 @@ async fn freed_slot_is_reused_in_the_next_batch() {
         until(|| second.readiness.writable.get()).await;
         let (socket, _third_peer) = pair();
         assert_eq!(poller.register(socket).unwrap().number, number);
-        let places = poller.0.places.borrow();
-        assert_eq!(places.taken.iter().flatten().count(), 1);
+        assert_eq!(poller.0.places.borrow().taken.iter().flatten().count(), 1);
     })
     .await;
 }
@@ -260,8 +257,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
             .map(|(readiness, busy)| readiness.watch(Rc::clone(busy) as _))
             .collect();
         let turns = || busy.iter().map(|busy| busy.2.get()).collect::<Vec<_>>();
-        // Timers run out, and each time every socket had its turn: none waits for the others to be
-        // silent.
+        // Timers run out after a turn of every socket: none waits for the others to be silent.
         for count in 1..=20 {
             until(|| turns().iter().all(|turns| *turns >= count)).await;
         }

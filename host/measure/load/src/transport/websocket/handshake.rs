@@ -1,5 +1,4 @@
-//! The handshake from HTTP/1.1 to a WebSocket (RFC 6455, 4.1): the header fields of the request,
-//! and the check of the reply.
+//! The handshake to a WebSocket (RFC 6455, 4.1): the request's fields, and the reply's check.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,19 +16,14 @@ use crate::transport::{Head, Request};
 /// Appended to the client's key before the server hashes it (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A handshake that was begun.
 pub struct Handshake {
     /// The value that the server must derive from the client's key.
     accept: String,
-    /// True if the request offers subprotocols.
     offers_protocols: bool,
 }
 
 impl Handshake {
     /// Adds the fields of a handshake to a request.
-    ///
-    /// # Errors
-    /// If the system has no random numbers for its key.
     pub fn begin(request: Request) -> Result<(Request, Self), String> {
         let mut key = [0; 16];
         let drawn = SystemRandom::new().fill(&mut key);
@@ -120,8 +114,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(UPGRADE, HeaderValue::from_static("WebSocket"));
         headers.insert(CONNECTION, HeaderValue::from_static("keep-alive, Upgrade"));
-        let accept = HeaderValue::try_from(&handshake.accept).unwrap();
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        headers.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::try_from(&handshake.accept).unwrap());
         headers
     }
 
@@ -176,7 +169,6 @@ mod tests {
         let (_, handshake) = Handshake::begin(request(offered)).unwrap();
         let mut headers = agreeing(&handshake);
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-        let head = Head { status: 101, headers };
-        assert_eq!(handshake.check(&head), Ok(()));
+        assert_eq!(handshake.check(&Head { status: 101, headers }), Ok(()));
     }
 }

@@ -12,7 +12,7 @@ type Client = WebSocket<Stamped<DuplexStream>>;
 fn open(bytes: usize, early: &[u8]) -> (Client, DuplexStream) {
     let (client, server) = tokio::io::duplex(bytes);
     let wire = Wire::new(Clock::start());
-    let opened = Opened {
+    let opened = NewConnection {
         io: Stamped::new(client, &wire),
         wire,
         facts: model::exchange::Connection::default(),
@@ -69,16 +69,15 @@ async fn read_frame(server: &mut DuplexStream) -> (u8, Vec<u8>) {
 
 /// The messages that a client saw.
 #[derive(Default)]
-struct Seen(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
+struct SeenMessages(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
 
-impl Incoming for &Seen {
+impl Incoming for &SeenMessages {
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]) {
-        let seen = (at.0 / 1_000_000, name, bytes.to_vec());
-        self.0.borrow_mut().push(seen);
+        self.0.borrow_mut().push((at.0 / 1_000_000, name, bytes.to_vec()));
     }
 }
 
-impl Seen {
+impl SeenMessages {
     fn names(&self) -> Vec<(&'static str, String)> {
         let seen = self.0.borrow();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -87,7 +86,7 @@ impl Seen {
 }
 
 /// Reads until the WebSocket ends, and writes waiting messages.
-async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
+async fn read(client: &mut Client, seen: &SeenMessages) -> Result<Closed, Broke> {
     let marks = Marks::default();
     poll_fn(|cx| {
         let _ = client.poll_write(cx);
@@ -127,7 +126,7 @@ async fn message_has_the_instant_of_its_last_read() {
         }
         server
     };
-    let seen = Seen::default();
+    let seen = SeenMessages::default();
     let (read, _server) = tokio::join!(read(&mut client, &seen), serve);
     let close = vec![0x03, 0xe8, b'o', b'k'];
     let all = seen.0.take();
@@ -173,7 +172,7 @@ async fn messages_arrive_as_the_network_cuts_them() {
             assert_eq!(pong, (FINAL | PONG_FRAME, b"?".to_vec()));
             assert_eq!(close.0, FINAL | CLOSE_FRAME);
         };
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let (read, ()) = tokio::join!(read(&mut client, &seen), serve);
         let names = seen.names();
         let names: Vec<(&str, &str)> = names.iter().map(|(name, text)| (*name, &**text)).collect();
@@ -221,7 +220,7 @@ async fn non_websocket_bytes_are_refused() {
     ] {
         let (mut client, mut server) = open(FRAME_BYTES + (1 << 16), b"");
         server.write_all(&bytes).await.unwrap();
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Refused(why)) = read else { panic!("{what}: {read:?}") };
         assert!(why.contains(reason), "{what}: {why}");
@@ -239,7 +238,7 @@ async fn missing_close_frame_is_an_error() {
         let (mut client, mut server) = open(1 << 16, b"");
         server.write_all(bytes).await.unwrap();
         drop(server);
-        let seen = Seen::default();
+        let seen = SeenMessages::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Connection(why)) = read else { panic!("{read:?}") };
         assert!(why.contains("without the WebSocket being closed"), "{why}");
@@ -252,8 +251,7 @@ async fn servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
     server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
-    let seen = Seen::default();
-    let closed = read(&mut client, &seen).await.unwrap();
+    let closed = read(&mut client, &SeenMessages::default()).await.unwrap();
     assert!(!closed.is_regular());
     assert_eq!(closed.to_string(), "with code 1011: no worker");
     assert!(client.put(Message::Text("late".to_owned())).is_err());
@@ -265,8 +263,7 @@ async fn servers_close_is_answered() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-/// A server that does not read is still read, and its queue is bounded however often it asks for an
-/// answer.
+/// A server that does not read is still read, and its queue of pongs is bounded.
 #[tokio::test]
 async fn blocked_server_is_still_read() {
     let (mut client, mut server) = open(1 << 10, b"");
@@ -277,13 +274,12 @@ async fn blocked_server_is_still_read() {
     let before = outgoing(&client);
     let serve = async {
         for number in 0..10_000_u32 {
-            let ping = frame(FINAL | PING_FRAME, &number.to_be_bytes());
-            server.write_all(&ping).await.unwrap();
+            server.write_all(&frame(FINAL | PING_FRAME, &number.to_be_bytes())).await.unwrap();
         }
         server.write_all(&frame(FINAL | TEXT_FRAME, b"here")).await.unwrap();
         server
     };
-    let seen = Seen::default();
+    let seen = SeenMessages::default();
     let mut serve = std::pin::pin!(serve);
     let mut server = {
         let mut reading = std::pin::pin!(read(&mut client, &seen));
@@ -329,10 +325,8 @@ async fn messages_are_sent_in_order_and_masked() {
     let (mut client, mut server) = open(64, b"");
     let long = "long ".repeat(1_000);
     let serve = async {
-        let first = read_frame(&mut server).await;
-        assert_eq!(first, (FINAL | TEXT_FRAME, long.clone().into_bytes()));
-        let second = read_frame(&mut server).await;
-        assert_eq!(second, (FINAL | BINARY_FRAME, vec![1, 2]));
+        assert_eq!(read_frame(&mut server).await, (FINAL | TEXT_FRAME, long.clone().into_bytes()));
+        assert_eq!(read_frame(&mut server).await, (FINAL | BINARY_FRAME, vec![1, 2]));
     };
     let send = async {
         client.put(Message::Text(long.clone())).unwrap();
@@ -350,10 +344,8 @@ async fn leaving_closes_and_waits_for_the_server() {
     let serve = async {
         let (first, payload) = read_frame(&mut server).await;
         assert_eq!((first, &*payload), (FINAL | CLOSE_FRAME, &[0x03, 0xe8][..]));
-        let late = frame(FINAL | TEXT_FRAME, b"late");
-        server.write_all(&late).await.unwrap();
-        let close = frame(FINAL | CLOSE_FRAME, &payload);
-        server.write_all(&close).await.unwrap();
+        server.write_all(&frame(FINAL | TEXT_FRAME, b"late")).await.unwrap();
+        server.write_all(&frame(FINAL | CLOSE_FRAME, &payload)).await.unwrap();
     };
     tokio::join!(client.leave(), serve);
 }
@@ -385,7 +377,7 @@ async fn autobahns_cases_are_echoed() {
     let open = async |path: &str| {
         let tcp = tokio::net::TcpStream::connect(&address).await.unwrap();
         let wire = Wire::new(Clock::start());
-        let opened = Opened {
+        let opened = NewConnection {
             io: Stamped::new(tcp, &wire),
             wire,
             facts: model::exchange::Connection::default(),
@@ -400,8 +392,7 @@ async fn autobahns_cases_are_echoed() {
         let crate::transport::Request::Http1 { head, body } = request else {
             panic!("it is of HTTP/1.1")
         };
-        let marks = Rc::default();
-        let head = connection.send(&head, &body, &marks).await.unwrap();
+        let head = connection.send(&head, &body, &Rc::default()).await.unwrap();
         expected.check(&head).unwrap();
         connection.into_websocket()
     };
@@ -420,9 +411,7 @@ async fn autobahns_cases_are_echoed() {
             let read = socket.poll_messages(cx, &marks, &mut kept);
             echoed.extend(kept.0);
             while socket.poll_write(cx).is_ready() && socket.has_room() {
-                let Some(message) = echoed.pop_front() else {
-                    break;
-                };
+                let Some(message) = echoed.pop_front() else { break };
                 socket.put(message).unwrap();
             }
             read
