@@ -39,7 +39,7 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
 }
 
-pub fn report(folder: &Path) -> Ended {
+pub fn report(folder: &Path) -> Exit {
     report_with(folder, &[])
 }
 

@@ -24,7 +24,7 @@ mod wire;
 
 use result::finding::Id;
 
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Prompts of 40 tokens for answers of 11, so a reply takes 120 + 10 × 20 = 320 ms.
 pub const BASE: &str = r#"
@@ -54,7 +54,7 @@ fn with_backend(name: &str) -> Trial {
     base().plugin(&format!("backends/{name}.wasm"))
 }
 
-fn has_finding(ran: &Ran, id: Id) -> bool {
+fn has_finding(ran: &RunResult, id: Id) -> bool {
     ran.summary.findings.iter().any(|finding| finding.id == id)
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{json_file, run_folders};
 
 /// Seven questions; `yes` answers five of them rightly.

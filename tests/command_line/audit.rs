@@ -11,7 +11,7 @@ fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)
 }
 
-fn audit(folder: &str, flags: &[&str], code: i32) -> Ended {
+fn audit(folder: &str, flags: &[&str], code: i32) -> Exit {
     run(runner().arg("audit").args(flags).current_dir(case(folder))).with_code(code)
 }
 

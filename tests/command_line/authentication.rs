@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{contents, random, run_file, run_folder};
 use crate::support::server::{EVENTS, JSON, completion, field, models, read_request, reply, serve};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{run_folders, schema};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
@@ -19,12 +19,12 @@ fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Exit {
     run(command.current_dir(folder)).with_code(0)
 }
 
-fn compare(folder: &Path, line: &str) -> Ended {
+fn compare(folder: &Path, line: &str) -> Exit {
     run(runner().arg("compare").args(words(line)).current_dir(folder))
 }
 
 /// Compares two sides, whatever their verdicts, with a condition.
-fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
+fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Exit {
     let condition = ["--allow", "verdict", "--fail-if", condition];
     run(runner().arg("compare").args(sides).args(condition).current_dir(folder))
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::hub::{COMMIT, Hub, sha256};
-use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::process::{Exit, Mock, only_run, run, runner};
 use crate::support::results::json_file;
 
 /// The smallest tokenizer with a token for every byte that a prompt here may have: one for each

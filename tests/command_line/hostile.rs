@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{json_file, random, run_folder};
 
 /// Colours, the clipboard, a cleared screen, a carriage return, C1, and text turned round.
@@ -25,7 +25,7 @@ fn assert_all_clean(what: &str, ended: &Exit) {
     assert_clean(what, &ended.stderr);
 }
 
-fn against(mock: &Mock, folder: &Path, flags: &str) -> Ended {
+fn against(mock: &Mock, folder: &Path, flags: &str) -> Exit {
     run(&mut random(&mock.url, folder, &format!("--random-output-len 4 {flags}")))
 }
 

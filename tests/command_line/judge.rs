@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 use crate::support::results::{json_file, json_lines};
 
 const FLAGS: &str = "--backend openai-chat --dataset-name custom --model mock \

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, run};
+use crate::support::process::{Exit, Mock, run};
 use crate::support::results::random;
 
 /// A run against a mock with these flags and these thresholds.

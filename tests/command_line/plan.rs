@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::transcript;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, Process, run, runner, words};
+use crate::support::process::{Exit, Mock, Process, run, runner, words};
 use crate::support::results::{json_lines, report, run_file, run_folder, schema};
 
 /// A workload whose every request stands alone.

@@ -5,7 +5,7 @@ use std::path::Path;
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{random, run_folder};
 
 const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];

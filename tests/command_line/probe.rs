@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::authority::Authority;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 use crate::support::results::json_file;
 
 const KEY: &str = "sk-0123456789abcdef";
@@ -72,7 +72,7 @@ fn probe(url: &str, flags: &str) -> Exit {
 
 /// The document, which follows its schema.
 #[track_caller]
-fn document(ended: &Ended) -> Value {
+fn document(ended: &Exit) -> Value {
     let document = ended.json();
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();

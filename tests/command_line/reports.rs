@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::{copy_files, json_file, random, run_folder};
 
-fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
+fn a_run(folder: &Path, flags: &str) -> (Exit, PathBuf) {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let flags = format!("--num-prompts 5 --random-output-len 4 {flags}");
     let ended = run(&mut random(&mock.url, folder, &flags)).with_code(0);

@@ -7,12 +7,12 @@ use std::process::Stdio;
 use runs::folder::RunFolder;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 use crate::support::results::run_folder;
 
 const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
-fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
+fn run_with(stdin: &str, folder: &Path, line: &str) -> Exit {
     let mut command = runner();
     let child = command
         .current_dir(folder)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 use crate::support::results::{json_file, report, run_folders};
 
 const SAMPLES: usize = 40;
@@ -45,7 +45,7 @@ fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Exit {
 
 const SCORED: [&str; 2] = ["--plugin", "scorers/exact-match.wasm"];
 
-fn in_folder(folder: &Path, line: &[&str]) -> Ended {
+fn in_folder(folder: &Path, line: &[&str]) -> Exit {
     run(runner().args(line).current_dir(folder))
 }
 

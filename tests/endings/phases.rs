@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
-use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner};
+use crate::support::process::{Exit, Mock, Process, has_records, only_run, runner};
 use crate::support::raw::{Act, Raw, wait, whole};
 use crate::support::results::random;
 use runs::record;

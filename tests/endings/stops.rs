@@ -6,12 +6,12 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 
 use super::{RUNS, begin, count, exchanges, line, report};
-use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner_behind};
+use crate::support::process::{Exit, Mock, Process, has_records, only_run, runner_behind};
 use crate::support::raw::{Raw, wait};
 use crate::support::results::random;
 use model::exchange::Class;
 
-fn tells_of_an_interrupt(ended: &Ended) {
+fn tells_of_an_interrupt(ended: &Exit) {
     assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
 }
 

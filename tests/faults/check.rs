@@ -83,7 +83,7 @@ pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
 pub fn check(
     about: &str,
     place: &Path,
-    ended: &Ended,
+    ended: &Exit,
     how: Ending,
     log: Option<&[Truth]>,
 ) -> Remains {
@@ -157,7 +157,7 @@ pub fn readable(about: &str, folder: &Path) -> Remains {
 /// The status names the ending, and is absent only if nothing could be written any more. Returns
 /// the number of its requests that have no record.
 #[track_caller]
-fn check_status(about: &str, folder: &Path, ended: &Ended, how: Ending) -> u64 {
+fn check_status(about: &str, folder: &Path, ended: &Exit, how: Ending) -> u64 {
     let killed = how == Ending::Killed;
     for name in names(folder) {
         let part = name.strip_suffix(".part");
@@ -229,7 +229,7 @@ fn check_summary(about: &str, after: &Remains, unsent: u64) {
 
 /// Checks that the run's output, its files and a new report agree.
 #[track_caller]
-fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: Ending, summary: &Summary) {
+fn check_outputs(about: &str, folder: &Path, ended: &Exit, how: Ending, summary: &Summary) {
     let written = std::fs::read(folder.join("summary.json")).ok();
     let written: Option<Summary> = written.map(|text| serde_json::from_slice(&text).unwrap());
     let drawn = run(runner().arg("report").arg(folder)).with_code(0);

@@ -12,7 +12,7 @@ use super::check::{
 };
 use crate::endings::{RUNS, begin, line};
 use crate::support::lacking::{self, may_mount};
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, runner_behind};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner, runner_behind};
 
 const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
 

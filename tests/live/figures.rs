@@ -202,7 +202,7 @@ async fn the_plan_decides_the_due_and_waiting_requests() {
 async fn a_closed_loop_has_nothing_due_beforehand() {
     let open = r#"arrival = "constant", rate = 10.0"#;
     let scenario = SCENARIO.replace(open, r#"arrival = "closed", concurrency = 4"#);
-    let ran = Trial::of(&scenario).looked_at(Duration::from_millis(70)).run().await;
+    let ran = Trial::new(&scenario).looked_at(Duration::from_millis(70)).run().await;
     let knows = |look: &Snapshot| look.counts.due.is_some() || look.counts.waiting.is_some();
     assert!(!ran.looks.iter().any(knows));
     assert!(ran.looks.iter().any(|look| look.counts.in_flight == 4));

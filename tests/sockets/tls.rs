@@ -4,8 +4,8 @@
 use tempfile::TempDir;
 
 use crate::endings::{exchanges, line, report};
-use crate::support::authority::{Authority, Certified};
-use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::authority::{Authority, ServerCertificate};
+use crate::support::process::{Exit, Mock, run, runner};
 use crate::support::results::{run_file, run_folder};
 
 fn secure(certified: &ServerCertificate) -> Mock {
@@ -16,7 +16,7 @@ fn secure(certified: &ServerCertificate) -> Mock {
     mock
 }
 
-fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Ended {
+fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Exit {
     let flags = format!("--num-prompts 3 --random-output-len 4 {flags}");
     run(&mut line(runner(), mock, folder.path(), &flags))
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::process::{Ended, only_run, run, runner, words};
+use super::process::{Exit, only_run, run, runner, words};
 
-impl Ended {
+impl Exit {
     /// The same, after checking the exit code and a part of stdout.
     #[track_caller]
     pub fn with_stdout(self, code: i32, part: &str) -> Self {
@@ -48,7 +48,7 @@ pub fn random(url: &str, folder: &Path, flags: &str) -> Command {
 
 /// Runs `runner report` for a run's folder.
 #[track_caller]
-pub fn report(run_folder: &Path, flags: &str) -> Ended {
+pub fn report(run_folder: &Path, flags: &str) -> Exit {
     run(runner().arg("report").arg(run_folder).args(words(flags))).with_code(0)
 }
 

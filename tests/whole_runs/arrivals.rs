@@ -5,7 +5,7 @@ use model::units::Nanos;
 use result::finding::Id;
 
 use super::{BASE, assert_close, base, has_finding};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Nanoseconds from the start of the measurement to when each request was due.
 fn due(ran: &RunResult) -> Vec<u64> {

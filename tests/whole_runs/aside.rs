@@ -44,7 +44,7 @@ fn counting(before: u64, after: u64) -> Arc<Raw> {
 #[tokio::test(start_paused = true)]
 async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     let raw = counting(7, 12);
-    let trial = Trial::of(BASE).with(SETTINGS).api_key("sesame");
+    let trial = Trial::new(BASE).with(SETTINGS).api_key("sesame");
     let ran = trial.against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     let requests = raw.requests();

@@ -145,7 +145,7 @@ fn conversations(count: u32) -> Trial {
     let (before, after) = scenario.split_once("like =").unwrap();
     let (_, after) = after.split_once("output-len = 11\n").unwrap();
     let scenario = format!("{before}sessions = {count}\n{after}");
-    Trial::of(&scenario).with("connection.reuse = 'session'")
+    Trial::new(&scenario).with("connection.reuse = 'session'")
 }
 
 /// A conversation's turns take the same connection, and no other conversation takes it.

@@ -3,7 +3,7 @@
 use result::summary::{Drafts, Reported};
 
 use super::{base, with_backend};
-use crate::support::trial::Ran;
+use crate::support::trial::RunResult;
 
 /// Counts that every one of five answers reports, with 40 tokens of input and 11 of output each.
 const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninput-image-tokens = 16\n\

@@ -6,7 +6,7 @@ use model::exchange::Kind;
 use result::metric::Source;
 
 use super::{assert_close, base, with_backend};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A backend, its configuration and the server's script; and the source of the token counts.
 struct Dialect {
@@ -52,7 +52,7 @@ impl Dialect {
         with_backend(self.name).with(self.config).against(self.script)
     }
 
-    fn check_counts(&self, ran: &Ran) {
+    fn check_counts(&self, ran: &RunResult) {
         let about = format!("{} {}\n{}", self.name, self.config, ran.text);
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.failures(), [], "{about}");

@@ -5,7 +5,7 @@ use result::finding::Id;
 
 use super::{base, has_finding, with_backend};
 use crate::faults::check::failure;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A trial whose second request (number 1) meets this fault, with short timeouts.
 fn faulty(fault: &str) -> Trial {

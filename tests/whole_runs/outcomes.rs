@@ -17,11 +17,11 @@ use crate::support::trial::{RunResult, Trial};
 /// the length.
 const EARLY: &str = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5\nrequests = [1, 3]";
 
-fn seen(ran: &Ran, id: Id) -> Option<&str> {
+fn seen(ran: &RunResult, id: Id) -> Option<&str> {
     ran.summary.findings.iter().find(|found| found.id == id).map(|found| found.seen.as_str())
 }
 
-fn line(ran: &Ran, label: &str) -> Option<String> {
+fn line(ran: &RunResult, label: &str) -> Option<String> {
     let value = ran.text.lines().find_map(|line| line.strip_prefix(label))?;
     Some(value.trim().to_owned())
 }
@@ -100,7 +100,7 @@ fn leaving() -> Trial {
         .with("request.cancel-share = 0.4\nrequest.cancel-after = '210ms'")
 }
 
-fn cancelled(ran: &Ran) -> Vec<&Exchange> {
+fn cancelled(ran: &RunResult) -> Vec<&Exchange> {
     ran.measured().filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
 }
 
@@ -181,7 +181,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 
 #[tokio::test(start_paused = true)]
 async fn slices_cancel_the_requests_of_the_whole() {
-    let indexes = |ran: &Ran| -> Vec<u64> {
+    let indexes = |ran: &RunResult| -> Vec<u64> {
         cancelled(ran).into_iter().map(|exchange| exchange.index).collect()
     };
     let whole = indexes(&leaving().run().await);

@@ -7,7 +7,7 @@ use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
 use crate::faults::check::failure;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const SCENARIO: &str = r#"
 [target]

@@ -60,7 +60,7 @@ pub(super) fn answer(number: u64) -> Vec<Act> {
 }
 
 /// Runs a trial against an engine that gives this answer.
-async fn answered(trial: Trial) -> Ran {
+async fn answered(trial: Trial) -> RunResult {
     trial.against_raw(&Raw::engine(answer)).run().await
 }
 
@@ -296,7 +296,7 @@ async fn the_summary_says_how_long_sessions_took() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_sessions_are_distinguished() {
-    let ends = |ran: &Ran| {
+    let ends = |ran: &RunResult| {
         let sessions = ran.summary.sessions.unwrap();
         (sessions.complete, sessions.failed, sessions.cut_short)
     };

@@ -101,7 +101,7 @@ async fn run_at_once(name: &str, requests: u64) -> RunResult {
     ran
 }
 
-fn check_lengths(ran: &Ran, input: u64, output: u64) {
+fn check_lengths(ran: &RunResult, input: u64, output: u64) {
     let requests = ran.summary.requests.total;
     assert_eq!(ran.everywhere("input-tokens"), (input as f64, requests));
     assert_eq!(ran.everywhere("output-tokens"), (output as f64, requests));

@@ -7,7 +7,7 @@ use model::units::Nanos;
 use result::summary::first_token::{Part, Split};
 
 use super::{base, with_backend};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A quarter of 120 ms counts as queueing. With one slot, requests wait for each other as well.
 const SCRIPT: &str = "server-timings = 0.25\nmax-concurrency = 1\n";

@@ -14,7 +14,7 @@ async fn second(reply: Vec<Act>) -> RunResult {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let patience = "timeouts = { first-token = '1s', token-gap = '1s' }";
-    let ran = Trial::of(&scenario).with(patience).against_raw(&raw).run().await;
+    let ran = Trial::new(&scenario).with(patience).against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     for exchange in ran.measured().filter(|exchange| exchange.index != 1) {
         assert_eq!(exchange.outcome, Outcome::Ok, "{}", exchange.index);
