@@ -88,7 +88,7 @@ fn repeats_send_the_same_requests_or_new_ones() {
         let found = compare(folder.path(), "runs --allow verdict");
         assert!(found.stderr.contains("are repeats and form one side"), "{found:#?}");
         // Repeats with new requests are no side of a comparison.
-        let [a, b, c] = runs(folder.path()).try_into().unwrap();
+        let [a, b, c] = run_folders(folder.path()).try_into().unwrap();
         let sides = format!("{},{} {} --allow verdict", a.display(), b.display(), c.display());
         let found = compare(folder.path(), &sides).with_code(if has_new { 3 } else { 0 });
         let hint = "measure them with --same-requests";

@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::support::lacking;
-use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::process::{Mock, only_run, run, runner};
 use crate::support::results::random;
 
 /// A user's folder, with the program in its path and nothing of the machine's settings.

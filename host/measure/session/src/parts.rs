@@ -74,7 +74,7 @@ pub enum RunError {
     )]
     Thread(std::io::Error),
     #[error(transparent)]
-    Panicked(#[from] Panicked),
+    Panicked(#[from] ThreadPanic),
     #[error("{0}")]
     Agent(String),
     /// The user did not wait until answers were counted and judged.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use load::question::ANSWER_BYTES;
 use load::transport::Head;
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 use model::clock::{Clock, date};
 use model::connection::Version;
 use model::target::{Secrets, Target};

@@ -15,7 +15,7 @@ use devices::nvml::{Nvml, NvmlError};
 use devices::rapl::Rapl;
 use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
 use load::transport::Request;
-use load::vitals::{Watched, yield_to_others};
+use load::vitals::{WatchedThread, yield_to_others};
 use model::clock::Clock;
 use model::connection::{Trust, Version};
 use model::target::Target;

@@ -89,7 +89,7 @@ impl fmt::Display for Address {
 pub struct Listener {
     address: SocketAddr,
     shown: Arc<Mutex<Option<RunView>>>,
-    watched: Option<Watched>,
+    watched: Option<WatchedThread>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<GroupThread<()>>,
 }

@@ -11,7 +11,7 @@ use crate::parts::RunError;
 use crate::prepare::{Item, Preparation};
 use load::drive::worker_handle::{WorkerHandle, idlest};
 use load::drive::{Job, Order};
-use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
+use load::pace::{HandedRequest, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
 use load::thread_group::trip;
 use load::vitals::Watch;
 use model::arrival::{Arrival, Due};
