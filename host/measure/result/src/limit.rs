@@ -181,7 +181,7 @@ impl<R: Copy> Grammar<R> {
         };
         if let ("<" | ">", Some(subject)) = (sign, written.subject.strip_suffix('=')) {
             written.subject = subject.trim_end();
-            written.wrong(format!("write `{sign}=` for `={sign}`"));
+            written.wrong(format!("write `{sign}=` in place of `={sign}`"));
         }
         if written.subject.is_empty() {
             written.wrong(format!("expected a name before `{sign}`, as in {}", self.example));
@@ -411,7 +411,7 @@ mod tests {
             [
                 "`tfft.p99 < fast`: there is no figure `tfft.p99`; did you mean `ttft.p99`? Besides, expected a number after `<`, found `fast`",
                 "`ttft <`: `ttft` needs a statistic, such as `ttft.p99`. Besides, expected a number after `<`, found nothing",
-                "`e2e.p99 =< 1s`: write `<=` for `=<`",
+                "`e2e.p99 =< 1s`: write `<=` in place of `=<`",
             ]
         );
         let whole = all::<Objective>(["ttft:1", "e2el:2s"]).unwrap();

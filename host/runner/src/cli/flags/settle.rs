@@ -245,7 +245,7 @@ impl SettledRun {
         // The note on such a line covers its settings.
         if !in_sglangs_line {
             self.notes.push(
-                "no dataset is named, so the dataset is `random`, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
+                "no dataset is named, so the dataset is `random`, as in vllm bench serve; without flags for lengths, its requests have 1024 input and 128 output tokens (--dataset-name)"
                     .to_owned(),
             );
         }
