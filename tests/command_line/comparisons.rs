@@ -211,7 +211,11 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
         run(runner().arg("compare").args(two).args(each).args(flags).current_dir(folder.path()))
     };
     let condition = ["--fail-if", "requests.failed +5%"];
-    let ended = compared(&condition).with_stdout(0, "assumed to be 2 % of the engine's pace");
+    let ended = compared(&condition).with_code(0);
+    // Other tests may use this machine at the same time.
+    let share = if ended.stdout.contains("times in doubt") { 20 } else { 2 };
+    let assumed = format!("assumed to be {share} % of the engine's pace");
+    assert!(ended.stdout.contains(&assumed), "{ended:#?}");
     let warning = "warning: --fail-if judges one run per side";
     assert!(ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
