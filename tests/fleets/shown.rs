@@ -31,14 +31,14 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
 
 /// The number of processes that have this standing.
 fn standing(page: &Page, standing: &str) -> f64 {
-    page.of("runner_fleet_agents", &[("standing", standing)]).map(|sample| sample.value).sum()
+    page.series("runner_fleet_agents", &[("standing", standing)]).map(|sample| sample.value).sum()
 }
 
 /// Requests that ended, of the whole and of each process.
 fn ended(page: &Page, outcome: &str) -> (f64, Vec<f64>) {
     let labels = [("outcome", outcome)];
-    let sum = page.of("runner_requests_total", &labels).map(|sample| sample.value).sum();
-    let each = page.of("runner_agent_requests_total", &labels);
+    let sum = page.series("runner_requests_total", &labels).map(|sample| sample.value).sum();
+    let each = page.series("runner_agent_requests_total", &labels);
     (sum, each.map(|sample| sample.value).collect())
 }
 
@@ -69,7 +69,7 @@ fn the_page_is_of_the_whole_fleet() {
         let age = page.value("runner_agent_figures_age_seconds", &agent);
         assert!((0.0..5.0).contains(&age), "{age}");
         let pacer = [("agent", rank), ("thread", "pace")];
-        assert_eq!(page.of("runner_client_cpu_ratio", &pacer).count(), 1);
+        assert_eq!(page.series("runner_client_cpu_ratio", &pacer).count(), 1);
     }
     let due = page.value("runner_requests_due_total", &[]);
     assert!(due >= answered && due <= 200.0, "{due} due, {answered} answered");
@@ -79,7 +79,7 @@ fn the_page_is_of_the_whole_fleet() {
     let lost = page_until(&mut processes[0], &address, |page| standing(page, "lost") == 1.0);
     let gone = [("agent", "2")];
     assert_eq!(lost.value("runner_agent_up", &gone), 0.0);
-    assert_eq!(lost.of("runner_agent_requests_in_flight", &gone).count(), 0);
+    assert_eq!(lost.series("runner_agent_requests_in_flight", &gone).count(), 0);
     let (later, each_later) = ended(&lost, "ok");
     assert!(each_later[2] >= each[2] && later > answered, "{each_later:?}");
     assert_eq!(each_later.iter().sum::<f64>(), later);

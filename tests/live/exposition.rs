@@ -65,13 +65,13 @@ impl Page {
     /// The value of the only series with this name and these labels.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let found: Vec<&Sample> = self.of(name, labels).collect();
+        let found: Vec<&Sample> = self.series(name, labels).collect();
         assert_eq!(found.len(), 1, "{name} {labels:?}: {found:?}");
         found[0].value
     }
 
     /// All series with this name and these labels.
-    pub fn of<'p>(
+    pub fn series<'p>(
         &'p self,
         name: &'p str,
         labels: &'p [(&str, &str)],

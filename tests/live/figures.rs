@@ -86,7 +86,7 @@ async fn the_last_page_equals_the_summary() {
     let answered = page.value("runner_requests_total", &[("outcome", "ok")]);
     assert_eq!(answered, requests.successful as f64);
     let failed = [("outcome", "failed")];
-    assert_eq!(page.of("runner_requests_total", &failed).count(), requests.failures.len());
+    assert_eq!(page.series("runner_requests_total", &failed).count(), requests.failures.len());
     for (class, failures) in &requests.failures {
         let labels = [("outcome", "failed"), ("class", class.name())];
         let value = page.value("runner_requests_total", &labels);
@@ -111,7 +111,7 @@ async fn the_last_page_equals_the_summary() {
     // Every first token comes after 120 ms: a bucket's bounds are on either side.
     let upto = |le| page.value("runner_time_to_first_token_seconds_bucket", &[("le", le)]);
     assert_eq!((upto("0.1"), upto("0.15")), (0.0, answered));
-    assert_eq!(page.of("runner_client_cpu_ratio", &[]).count(), 0);
+    assert_eq!(page.series("runner_client_cpu_ratio", &[]).count(), 0);
 }
 
 /// A value that a device does not report has no series, and a device that reports nothing has none.
@@ -119,7 +119,7 @@ async fn the_last_page_equals_the_summary() {
 async fn devices_have_series_while_they_are_read() {
     let ran = Trial::new(SCENARIO).run().await;
     let none = page(&ran);
-    assert_eq!(none.of("runner_device_power_watts", &[]).count(), 0);
+    assert_eq!(none.series("runner_device_power_watts", &[]).count(), 0);
     let device = |index, uuid: &str| Device {
         index: Some(index),
         uuid: Some(uuid.to_owned()),
@@ -140,11 +140,11 @@ async fn devices_have_series_while_they_are_read() {
     let page = Page::read(&exposition::page(&identity, snapshot));
     let power = |device| page.value("runner_device_power_watts", &[("device", device)]);
     assert_eq!((power("0"), power("3")), (350.5, 90.0));
-    assert_eq!(page.of("runner_device_power_watts", &[]).count(), 2);
+    assert_eq!(page.series("runner_device_power_watts", &[]).count(), 2);
     let clock = [("device", "3"), ("uuid", "GPU-b")];
     assert_eq!(page.value("runner_device_sm_clock_hertz", &clock), 1.98e9);
-    assert_eq!(page.of("runner_device_sm_clock_hertz", &[]).count(), 1);
-    assert_eq!(page.of("runner_device_temperature_celsius", &[]).count(), 0);
+    assert_eq!(page.series("runner_device_sm_clock_hertz", &[]).count(), 1);
+    assert_eq!(page.series("runner_device_temperature_celsius", &[]).count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,5 +206,5 @@ async fn a_closed_loop_has_nothing_due_beforehand() {
     let knows = |look: &Snapshot| look.counts.due.is_some() || look.counts.waiting.is_some();
     assert!(!ran.looks.iter().any(knows));
     assert!(ran.looks.iter().any(|look| look.counts.in_flight == 4));
-    assert_eq!(page(&ran).of("runner_requests_due_total", &[]).count(), 0);
+    assert_eq!(page(&ran).series("runner_requests_due_total", &[]).count(), 0);
 }

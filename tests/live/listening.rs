@@ -104,7 +104,7 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
 }
 
 fn is_over(page: &Page) -> bool {
-    (page.of("runner_phase", &[("phase", "over")])).any(|phase| phase.value == 1.0)
+    (page.series("runner_phase", &[("phase", "over")])).any(|phase| phase.value == 1.0)
 }
 
 fn assert_agree(page: &Page, runs: &Path) {

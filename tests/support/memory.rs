@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use load::transport::poller::Poller;
-use load::transport::{Connect, NewConnection, Stamped, Wire};
+use load::transport::{Connect, NewConnection, StampedStream, Wire};
 use mock::{Engine, serve_connection};
 use model::clock::Clock;
 use model::connection::Version;
@@ -100,7 +100,7 @@ impl Memory {
 }
 
 impl Connect for Memory {
-    type Io = Stamped<DuplexStream>;
+    type Io = StampedStream<DuplexStream>;
 
     fn version(&self) -> Version {
         self.version
@@ -131,7 +131,7 @@ impl Connect for Memory {
         let wire = Wire::new(clock);
         let later = Nanos(if self.apart { number as u64 } else { 0 });
         Ok(NewConnection {
-            io: Stamped::new(client, &wire),
+            io: StampedStream::new(client, &wire),
             wire,
             facts: exchange::Connection {
                 begun: clock.now() + later,

@@ -84,7 +84,7 @@ fn contents(messages: &[(String, String)]) -> Vec<&str> {
     messages.iter().map(|(_, content)| content.as_str()).collect()
 }
 
-fn of(ran: &RunResult, id: &str) -> Exchange {
+fn exchange(ran: &RunResult, id: &str) -> Exchange {
     let found = ran.exchanges.iter().find(|exchange| exchange.sample.id == id);
     found.unwrap_or_else(|| panic!("no {id}")).clone()
 }
@@ -101,7 +101,8 @@ async fn every_turn_holds_the_answers_that_were_given() {
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let sent = sent(&raw);
     assert_eq!(sent.len(), 3);
-    let given: Vec<_> = (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
+    let given: Vec<_> =
+        (0..2).map(|turn| exchange(&ran, &format!("chat-0/{turn}")).output).collect();
     assert_eq!(
         contents(&sent[2]),
         ["You are 0.", "question 0.0", &*given[0], "question 0.1", &*given[1], "question 0.2"]
@@ -119,8 +120,8 @@ async fn a_turn_is_due_when_the_answer_before_it_has_been_read() {
     assert_eq!(ran.summary.requests.successful, 120, "{}", ran.text);
     for chat in 0..40 {
         for turn in 1..3 {
-            let before = of(&ran, &format!("chat-{chat}/{}", turn - 1));
-            let exchange = of(&ran, &format!("chat-{chat}/{turn}"));
+            let before = exchange(&ran, &format!("chat-{chat}/{}", turn - 1));
+            let exchange = exchange(&ran, &format!("chat-{chat}/{turn}"));
             assert_eq!(exchange.due, before.ended.unwrap() + Nanos(500 * MS));
             assert_eq!(exchange.sent, Some(exchange.due), "{}", exchange.sample.id);
             assert_eq!(exchange.sample.parents, [before.index]);
@@ -138,7 +139,7 @@ async fn recorded_histories_do_not_depend_on_the_server() {
         .run()
         .await;
     assert_eq!(ran.summary.requests.successful, 6, "{}", ran.text);
-    let last = of(&ran, "chat-1/2");
+    let last = exchange(&ran, "chat-1/2");
     assert_eq!(last.sample.history.map(|history| history.recorded), Some(2));
     let sent = sent(&raw);
     let last = sent.iter().find(|messages| contents(messages).contains(&"question 1.2"));
@@ -170,7 +171,7 @@ async fn requests_after_a_failure_fail_or_continue() {
         .run()
         .await;
     assert_eq!(ran.summary.requests.successful, 5, "{}", ran.text);
-    let second = of(&ran, "chat-0/1");
+    let second = exchange(&ran, "chat-0/1");
     assert_eq!(second.sample.history.map(|history| history.recorded), Some(1));
     assert_eq!(contents(&sent(&raw)[1])[2], "record 0.0");
 }
@@ -179,7 +180,7 @@ async fn requests_after_a_failure_fail_or_continue() {
 async fn users_have_sessions_or_requests() {
     let file = file(3);
     let begun = |ran: &RunResult, chat: u32| {
-        let root = of(ran, &format!("chat-{chat}/0"));
+        let root = exchange(ran, &format!("chat-{chat}/0"));
         root.sent.unwrap().since(ran.start()).0 / MS
     };
     let raw = Raw::engine(answer);
@@ -347,7 +348,7 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
     let begun = |ran: &RunResult| {
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
-        (0..3).map(|chat| of(ran, &format!("chat-{chat}/0"))).collect::<Vec<_>>()
+        (0..3).map(|chat| exchange(ran, &format!("chat-{chat}/0"))).collect::<Vec<_>>()
     };
     let free = begun(&answered(trial(&file, load)).await);
     let bounded = format!("{load}\nsession-memory = '1B'");
@@ -360,7 +361,7 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
         assert!(free[chat].sent.unwrap().0 - free[chat].due.0 < 2 * MS);
     }
     for chat in 0..2 {
-        let over = of(&ran, &format!("chat-{chat}/2")).ended.unwrap();
+        let over = exchange(&ran, &format!("chat-{chat}/2")).ended.unwrap();
         assert!(roots[chat + 1].sent.unwrap() >= over);
     }
     let late = roots[2].sent.unwrap().0 - roots[2].due.0;

@@ -14,7 +14,7 @@ use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
 use load::transport::poller::Poller;
-use load::transport::{Connect, Connection, NewConnection, Request, Sink, Stamped, Wire};
+use load::transport::{Connect, Connection, NewConnection, Request, Sink, StampedStream, Wire};
 use model::clock::Clock;
 use model::connection::Version;
 use model::exchange::{Event, Exchange, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
@@ -359,7 +359,7 @@ impl AsyncWrite for Replies {
 struct Chunks(u64);
 
 impl Connect for Chunks {
-    type Io = Stamped<Replies>;
+    type Io = StampedStream<Replies>;
 
     fn version(&self) -> Version {
         Version::Http1
@@ -378,7 +378,7 @@ impl Connect for Chunks {
         let replies = Replies { pieces: self.0, chunk, begun: false, ended: false };
         let wire = Wire::new(clock);
         Ok(NewConnection {
-            io: Stamped::new(replies, &wire),
+            io: StampedStream::new(replies, &wire),
             wire,
             facts: model::exchange::Connection::default(),
             readiness: None,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use hyper::HeaderMap;
-use load::backlog::{BOUND, Backlog, Held};
+use load::backlog::{BOUND, Backlog, BacklogBytes};
 use load::drive::demand::{Course, Demand, Kind};
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
@@ -175,7 +175,7 @@ impl Reply for Counting {
 
     fn head(&self, _: u16, _: &HeaderMap, _: Framing, _: Vec<u8>) {}
 
-    fn frames(&self, frames: Frames, _: Nanos, _: Held) {
+    fn frames(&self, frames: Frames, _: Nanos, _: BacklogBytes) {
         let frames = frames.len() as u64;
         self.counts.frames.fetch_add(frames, Ordering::Relaxed);
     }

@@ -71,13 +71,13 @@ pub(crate) fn compatibility(
     names: [&str; 2],
     must_agree: &[Kind],
 ) -> Compatibility {
-    let mut found = Found::new(names, must_agree);
+    let mut found = CompatibilityCheck::new(names, must_agree);
     match (baseline, side) {
         (Side::Runs(a), Side::Runs(b)) => {
             // Repeats are compared with the first of them, so that nothing hides in the middle.
             for (runs, name) in [a, b].into_iter().zip(names) {
                 let other = format!("another run of {name}");
-                let mut own = Found::new([name, &other], must_agree);
+                let mut own = CompatibilityCheck::new([name, &other], must_agree);
                 if let [first, others @ ..] = runs.as_slice() {
                     others.iter().for_each(|other| runs::obstacles(first, other, &mut own));
                 }
@@ -101,15 +101,15 @@ pub(crate) fn compatibility(
 }
 
 /// The findings so far.
-struct Found<'n> {
+struct CompatibilityCheck<'n> {
     names: [&'n str; 2],
     must_agree: &'n [Kind],
     found: Compatibility,
 }
 
-impl<'n> Found<'n> {
+impl<'n> CompatibilityCheck<'n> {
     fn new(names: [&'n str; 2], must_agree: &'n [Kind]) -> Self {
-        Found { names, must_agree, found: Compatibility::default() }
+        CompatibilityCheck { names, must_agree, found: Compatibility::default() }
     }
 
     fn difference(&self, what: &str, a: Option<String>, b: Option<String>) -> Difference {

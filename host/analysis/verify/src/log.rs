@@ -40,7 +40,7 @@ struct Line {
     received: u64,
     status: Option<u16>,
     #[serde(default)]
-    chunks: Vec<Sent>,
+    chunks: Vec<SentPiece>,
     ended: Option<u64>,
     end: String,
     #[serde(default)]
@@ -50,7 +50,7 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Sent {
+struct SentPiece {
     at: u64,
     tokens: u64,
 }

@@ -21,7 +21,7 @@ use crate::steps::{DEMO, cargo_command, exit_code, run, runner};
 use crate::{documents, examples, site};
 
 /// The end of a step.
-pub enum Done {
+pub enum StepEnd {
     /// With this exit code.
     Exit(i32),
     /// Skipped, because an optional tool is missing.
@@ -31,7 +31,7 @@ pub enum Done {
 /// A check, or a preparation for checks.
 struct Step {
     name: &'static str,
-    run: fn(&Path) -> Result<Done>,
+    run: fn(&Path) -> Result<StepEnd>,
     /// Steps that must have run before.
     needs: &'static [&'static str],
 }
@@ -40,7 +40,7 @@ impl Step {
     const fn new(
         name: &'static str,
         needs: &'static [&'static str],
-        run: fn(&Path) -> Result<Done>,
+        run: fn(&Path) -> Result<StepEnd>,
     ) -> Self {
         Step { name, run, needs }
     }
@@ -59,9 +59,9 @@ const ROUNDS: &[&[Step]] = &[
     &[
         // Before the steps that compile the host, which embeds them.
         Step::new("plugins", &[], |root| {
-            component::build(root, GuestSet::All).map(|()| Done::Exit(0))
+            component::build(root, GuestSet::All).map(|()| StepEnd::Exit(0))
         }),
-        Step::new("languages", &[], |root| examples::install(root).map(|()| Done::Exit(0))),
+        Step::new("languages", &[], |root| examples::install(root).map(|()| StepEnd::Exit(0))),
         Step::new("deny", &[], deny),
     ],
     &[Step::new("demo", &["plugins"], demo)],
@@ -71,13 +71,13 @@ const ROUNDS: &[&[Step]] = &[
     &[
         Step::new("unit", &["plugins"], unit),
         Step::new("examples", &["plugins", "languages"], |root| {
-            built(root, |root| examples::test(root, &runner(root)).map(Done::Exit))
+            built(root, |root| examples::test(root, &runner(root)).map(StepEnd::Exit))
         }),
         Step::new("site", &["plugins"], |root| built(root, site::test)),
     ],
     // Alone: commands of documents wait for engines by the clock.
     &[Step::new("documents", &["plugins"], |root| {
-        built(root, |root| documents::test(root).map(Done::Exit))
+        built(root, |root| documents::test(root).map(StepEnd::Exit))
     })],
     &[Step::new("whole", &["plugins", "languages"], whole)],
 ];
@@ -109,8 +109,8 @@ fn step(name: &str) -> Result<&'static Step> {
 /// Runs one step, as a process beside another does it.
 pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
     Ok(exit_code(match (step(name)?.run)(root)? {
-        Done::Exit(code) => code,
-        Done::LeftOut => LEFT_OUT,
+        StepEnd::Exit(code) => code,
+        StepEnd::LeftOut => LEFT_OUT,
     }))
 }
 
@@ -143,9 +143,9 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
         }
         for (name, done, seconds) in at_once(root, &program, &steps)? {
             let (word, code) = match done {
-                Done::Exit(0) => ("ok", 0),
-                Done::Exit(code) => ("FAILED", code),
-                Done::LeftOut => ("left out", 0),
+                StepEnd::Exit(0) => ("ok", 0),
+                StepEnd::Exit(code) => ("FAILED", code),
+                StepEnd::LeftOut => ("left out", 0),
             };
             summary += &format!("  {name:<9} {word:<8} {seconds:>6.1} s\n");
             failed = failed.or((code != 0).then_some(code));
@@ -160,21 +160,23 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
 }
 
 /// A step's name, its end and its seconds.
-type Ended = (&'static str, Done, f64);
+type StepResult = (&'static str, StepEnd, f64);
 
 /// Runs steps at the same time, the first in this process. The output of each other step is shown
 /// whole after its end.
-fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
+fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<StepResult>> {
     let Some((first, others)) = steps.split_first() else {
         return Ok(Vec::new());
     };
     let started = Instant::now();
-    let beside: Vec<_> =
-        others.iter().map(|step| Beside::start(root, program, step.name)).collect::<Result<_>>()?;
+    let beside: Vec<_> = others
+        .iter()
+        .map(|step| BackgroundStep::start(root, program, step.name))
+        .collect::<Result<_>>()?;
     eprintln!("==> {}", first.name);
     let done = (first.run)(root).unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
-        Done::Exit(1)
+        StepEnd::Exit(1)
     });
     let mut ended = vec![(first.name, done, started.elapsed().as_secs_f64())];
     for beside in beside {
@@ -184,14 +186,14 @@ fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
 }
 
 /// A step in a process of its own.
-struct Beside {
+struct BackgroundStep {
     name: &'static str,
     process: Child,
     output: PathBuf,
     started: Instant,
 }
 
-impl Beside {
+impl BackgroundStep {
     fn start(root: &Path, program: &Path, name: &'static str) -> Result<Self> {
         let folder = root.join("target/steps");
         fs::create_dir_all(&folder)?;
@@ -204,16 +206,16 @@ impl Beside {
             .stderr(file)
             .spawn()?;
         eprintln!("==> {name} beside, to {}", output.display());
-        Ok(Beside { name, process, output, started: Instant::now() })
+        Ok(BackgroundStep { name, process, output, started: Instant::now() })
     }
 
-    fn end(mut self) -> Result<Ended> {
+    fn end(mut self) -> Result<StepResult> {
         let status = self.process.wait()?;
         let seconds = self.started.elapsed().as_secs_f64();
         eprint!("==> {}\n{}", self.name, String::from_utf8_lossy(&fs::read(&self.output)?));
         let done = match status.code() {
-            Some(LEFT_OUT) => Done::LeftOut,
-            code => Done::Exit(code.unwrap_or(1)),
+            Some(LEFT_OUT) => StepEnd::LeftOut,
+            code => StepEnd::Exit(code.unwrap_or(1)),
         };
         Ok((self.name, done, seconds))
     }
@@ -244,38 +246,38 @@ fn linting(root: &Path) -> Command {
     cargo
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<Done> {
-    run(linting(root).args(arguments)).map(Done::Exit)
+fn cargo(root: &Path, arguments: &[&str]) -> Result<StepEnd> {
+    run(linting(root).args(arguments)).map(StepEnd::Exit)
 }
 
-fn script(root: &Path, path: &str) -> Result<Done> {
-    run(Command::new(root.join(path)).current_dir(root)).map(Done::Exit)
+fn script(root: &Path, path: &str) -> Result<StepEnd> {
+    run(Command::new(root.join(path)).current_dir(root)).map(StepEnd::Exit)
 }
 
 /// Builds the runner as the tests have it, then runs a step with it.
-fn built(root: &Path, step: fn(&Path) -> Result<Done>) -> Result<Done> {
+fn built(root: &Path, step: fn(&Path) -> Result<StepEnd>) -> Result<StepEnd> {
     // Tests turn on features of the workspace's crates; the same call makes the same program.
     match cargo(root, &["build", "--workspace", "--bin", "runner", "--test", WHOLE])? {
-        Done::Exit(0) => step(root),
+        StepEnd::Exit(0) => step(root),
         failed => Ok(failed),
     }
 }
 
 /// Builds the runner of the demo, and asks it for a command that it is built without.
-fn demo(root: &Path) -> Result<Done> {
+fn demo(root: &Path) -> Result<StepEnd> {
     match cargo(root, &DEMO)? {
-        Done::Exit(0) => {}
+        StepEnd::Exit(0) => {}
         failed => return Ok(failed),
     }
     let output = Command::new(runner(root)).args(["lab", "any.toml", "--dry-run"]).output()?;
     let message = String::from_utf8_lossy(&output.stderr);
     let names_the_build = message.contains("without `runner lab`; `cargo build --workspace");
     ensure!(output.status.code() == Some(2) && names_the_build, "runner lab: {message}");
-    Ok(Done::Exit(0))
+    Ok(StepEnd::Exit(0))
 }
 
 /// Runs every test but the program [`WHOLE`]. Plugins run their cases here too, natively.
-fn unit(root: &Path) -> Result<Done> {
+fn unit(root: &Path) -> Result<StepEnd> {
     let metadata = cargo_command(root)
         .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
         .output()?;
@@ -298,29 +300,29 @@ fn unit(root: &Path) -> Result<Done> {
     let tests = names.iter().flat_map(|name| ["--test", name]);
     let code = run(linting(root).args(["test", "--workspace", "--lib", "--bins"]).args(tests))?;
     if code != 0 {
-        return Ok(Done::Exit(code));
+        return Ok(StepEnd::Exit(code));
     }
     cargo(root, &["test", "--workspace", "--doc"])
 }
 
 /// Runs the program [`WHOLE`], by default with two tests for each processor, because most tests
 /// wait.
-fn whole(root: &Path) -> Result<Done> {
+fn whole(root: &Path) -> Result<StepEnd> {
     const THREADS: &str = "RUST_TEST_THREADS";
     let mut tests = linting(root);
     if std::env::var_os(THREADS).is_none() {
         let processors = std::thread::available_parallelism()?.get();
         tests.env(THREADS, (2 * processors).to_string());
     }
-    run(tests.args(["test", "--workspace", "--test", WHOLE])).map(Done::Exit)
+    run(tests.args(["test", "--workspace", "--test", WHOLE])).map(StepEnd::Exit)
 }
 
 /// Checks licences, sources, duplicate versions and advisories with cargo-deny, if it is installed.
-fn deny(root: &Path) -> Result<Done> {
+fn deny(root: &Path) -> Result<StepEnd> {
     let there = Command::new("cargo-deny").arg("--version").output();
     if !there.is_ok_and(|output| output.status.success()) {
         leave_out(root, &CARGO_DENY, "step `deny`")?;
-        return Ok(Done::LeftOut);
+        return Ok(StepEnd::LeftOut);
     }
     let deny = |arguments: &[&str]| -> Result<i32> {
         run(cargo_command(root).arg("deny").args(arguments))
@@ -328,24 +330,24 @@ fn deny(root: &Path) -> Result<Done> {
     // Code for other systems is checked too, and a build here has not downloaded its dependencies.
     let code = run(cargo_command(root).args(["fetch", "--locked"]))?;
     if code != 0 {
-        return Ok(Done::Exit(code));
+        return Ok(StepEnd::Exit(code));
     }
     let code = deny(&["--offline", "check", "bans", "licenses", "sources"])?;
     if code != 0 {
-        return Ok(Done::Exit(code));
+        return Ok(StepEnd::Exit(code));
     }
     // The database of advisories is a repository of its own, and not every machine reaches it.
     if deny(&["fetch", "db"])? != 0 {
         leave_out(root, &ADVISORIES, "the check of advisories")?;
-        return Ok(Done::Exit(0));
+        return Ok(StepEnd::Exit(0));
     }
-    deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
+    deny(&["check", "--disable-fetch", "advisories"]).map(StepEnd::Exit)
 }
 
 /// Checks that each dependency has one set of features, and is compiled once. This holds in
 /// programs as in macros and build scripts, in the demo, in the runner alone, and in the whole
 /// workspace with its tests.
-fn features(root: &Path) -> Result<Done> {
+fn features(root: &Path) -> Result<StepEnd> {
     let whole = features_of(root, "--workspace --edges normal,build,dev")?;
     let mut differing = Vec::new();
     for (package, builds) in &whole {
@@ -369,7 +371,7 @@ fn features(root: &Path) -> Result<Done> {
     for line in &differing {
         eprintln!("{line}; name these features in host/build/componentize/Cargo.toml");
     }
-    Ok(Done::Exit(i32::from(!differing.is_empty())))
+    Ok(StepEnd::Exit(i32::from(!differing.is_empty())))
 }
 
 /// Dependencies with other features in programs than in macros and build scripts, because one of
@@ -404,7 +406,7 @@ fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet
 
 /// Prints the versions of the tools that the other steps use, so that a log records them, and fails
 /// at once if a tool is missing.
-fn tools(_: &Path) -> Result<Done> {
+fn tools(_: &Path) -> Result<StepEnd> {
     let missing =
         "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
     run(Command::new("rustc").arg("--version"))?;
@@ -414,5 +416,5 @@ fn tools(_: &Path) -> Result<Done> {
             bail!("`{tool}` {missing}");
         }
     }
-    Ok(Done::Exit(0))
+    Ok(StepEnd::Exit(0))
 }

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::documents;
-use crate::gate::{self, Done};
+use crate::gate::{self, StepEnd};
 use crate::left_out::Lack;
 use crate::links::{self, MARKDOWN, Page};
 use crate::steps;
@@ -54,19 +54,19 @@ pub fn guide(root: &Path) -> Result<i32> {
 
 /// Builds the site with the built program, and checks its links. Without mdBook, it checks the
 /// links of the pages' sources.
-pub fn test(root: &Path) -> Result<Done> {
+pub fn test(root: &Path) -> Result<StepEnd> {
     let book = compose(root)?;
     if is_mdbook_there() {
         render(root, &book)?;
         let code = check(&site(root), "html", Page::from_html)?;
-        return Ok(Done::Exit(code));
+        return Ok(StepEnd::Exit(code));
     }
     let code = check(&book.join("src"), "md", Page::from_markdown)?;
     if code != 0 {
-        return Ok(Done::Exit(code));
+        return Ok(StepEnd::Exit(code));
     }
     gate::leave_out(root, &MDBOOK, "the site's HTML")?;
-    Ok(Done::LeftOut)
+    Ok(StepEnd::LeftOut)
 }
 
 fn site(root: &Path) -> PathBuf {

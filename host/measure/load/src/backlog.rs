@@ -79,7 +79,7 @@ struct Waits {
 }
 
 /// Bytes that are counted in a [`Backlog`] until this is dropped.
-pub struct Held {
+pub struct BacklogBytes {
     backlog: Arc<Backlog>,
     bytes: usize,
     is_queued: bool,
@@ -117,13 +117,13 @@ impl Backlog {
     }
 
     /// Counts bytes that stay until more is read: a piece of a frame, or of an answer.
-    pub fn hold(self: &Arc<Self>) -> Held {
-        Held { backlog: Arc::clone(self), bytes: 0, is_queued: false }
+    pub fn hold(self: &Arc<Self>) -> BacklogBytes {
+        BacklogBytes { backlog: Arc::clone(self), bytes: 0, is_queued: false }
     }
 
     /// Counts bytes that wait to be worked on.
-    pub fn queue(self: &Arc<Self>, bytes: usize) -> Held {
-        let mut held = Held { backlog: Arc::clone(self), bytes: 0, is_queued: true };
+    pub fn queue(self: &Arc<Self>, bytes: usize) -> BacklogBytes {
+        let mut held = BacklogBytes { backlog: Arc::clone(self), bytes: 0, is_queued: true };
         held.set(bytes);
         held
     }
@@ -248,7 +248,7 @@ impl Waits {
     }
 }
 
-impl Held {
+impl BacklogBytes {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -264,12 +264,12 @@ impl Held {
     }
 
     /// Takes over the count of another one of the same sort.
-    pub fn absorb(&mut self, mut other: Held) {
+    pub fn absorb(&mut self, mut other: BacklogBytes) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 }
 
-impl Drop for Held {
+impl Drop for BacklogBytes {
     fn drop(&mut self) {
         self.set(0);
     }

@@ -27,7 +27,7 @@ mod types;
 pub mod worker_handle;
 
 pub use reading::SPARE_BYTES;
-pub use types::{DecodeProgress, End, Job, Opened, Order, Replies, Reply, Worker};
+pub use types::{DecodeProgress, End, Job, OpenAttempts, Order, Replies, Reply, Worker};
 
 use std::future::{Future as _, poll_fn};
 use std::rc::Rc;

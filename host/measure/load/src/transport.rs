@@ -34,7 +34,7 @@ use poller::{Poller, Readiness};
 pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
 pub use request::{Request, Unsendable};
-pub use stamp::{Marks, Stamped, Wire};
+pub use stamp::{Marks, StampedStream, Wire};
 use websocket::WebSocket;
 
 /// A connection that was made, before anything is said on it.

@@ -53,11 +53,11 @@ pub struct CleanUps {
 pub(crate) struct LateThread(Arc<Mutex<Option<State>>>);
 
 enum State {
-    Waiting(Box<dyn FnOnce() -> io::Result<Started> + Send>),
-    Running(Started),
+    Waiting(Box<dyn FnOnce() -> io::Result<SenderThread> + Send>),
+    Running(SenderThread),
 }
 
-type Started = GroupThread<Option<Errands>>;
+type SenderThread = GroupThread<Option<Errands>>;
 
 /// Sender of the queue's clean-up requests.
 pub(crate) struct Cleaner {
@@ -107,7 +107,7 @@ impl CleanUps {
 
 impl LateThread {
     /// Starts with the first request in this way.
-    pub(crate) fn waits(&self, start: impl FnOnce() -> io::Result<Started> + Send + 'static) {
+    pub(crate) fn waits(&self, start: impl FnOnce() -> io::Result<SenderThread> + Send + 'static) {
         *lock(&self.0) = Some(State::Waiting(Box::new(start)));
     }
 

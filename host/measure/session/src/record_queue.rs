@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use load::backlog::{Backlog, Held};
+use load::backlog::{Backlog, BacklogBytes};
 use model::exchange::Exchange;
 
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub struct RecordQueue {
 
 pub struct QueuedExchange {
     exchange: Box<Exchange>,
-    _held: Held,
+    _held: BacklogBytes,
 }
 
 impl RecordQueue {

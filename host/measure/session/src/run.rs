@@ -17,7 +17,7 @@ use crate::prepare::{Item, Preparation};
 use load::drive::Order;
 use load::drive::jars::Jars;
 use load::drive::worker_handle::WorkerHandle;
-use load::drive::{Opened, Worker};
+use load::drive::{OpenAttempts, Worker};
 use load::pace::news::newsfeed;
 use load::pace::{Newsfeed, Signal};
 use load::thread_group::{GroupThread, ThreadGroup};
@@ -245,7 +245,7 @@ pub fn on_threads<C: Connect + Clone + Send + 'static>(
 }
 
 /// Writes the requests, and sends the requests that are not measured.
-type Prepared<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
+type Preparations<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
 struct Running<'r> {
@@ -254,7 +254,7 @@ struct Running<'r> {
     control: &'r Control,
     workers: usize,
     clock: Clock,
-    opened: Arc<Opened>,
+    opened: Arc<OpenAttempts>,
     background: Background,
     /// The cookies of conversations, if they are kept.
     jars: Option<Arc<Jars>>,
@@ -269,7 +269,7 @@ impl<'r> Running<'r> {
         (workers, decoders): (usize, usize),
         (clock, refusals): (Clock, Option<Refusals>),
         vitals: Option<Arc<Vitals>>,
-    ) -> Result<(Self, Prepared<'r>), RunError> {
+    ) -> Result<(Self, Preparations<'r>), RunError> {
         let Setup { plan, parts, control, .. } = setup;
         let failures = FailureLimit::new(control.signal.clone());
         let preparation = {
@@ -344,7 +344,7 @@ impl<'r> Running<'r> {
     async fn conduct(
         &self,
         orders: &[WorkerHandle],
-        (preparation, newsfeed, server_control): Prepared<'_>,
+        (preparation, newsfeed, server_control): Preparations<'_>,
     ) -> Result<(), RunError> {
         Phases { run: self, orders }.conduct(preparation, newsfeed, server_control).await
     }

@@ -44,7 +44,7 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 /// A figure that was found.
-struct Hit {
+struct FigureMatch {
     at: usize,
     end: usize,
     figure: &'static str,
@@ -94,10 +94,10 @@ pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError>
 }
 
 /// The place where the page writes one of the names, and where a figure follows it.
-fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError> {
+fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<FigureMatch>), ReadError> {
     let text = page.text;
     let mut named: Vec<usize> = Vec::new();
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits: Vec<FigureMatch> = Vec::new();
     for (name, figure) in NAMES {
         did(text.len());
         for (at, _) in text.match_indices(name) {
@@ -116,12 +116,12 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError
             let Some((length, found)) = leading(value) else {
                 continue;
             };
-            hits.push(Hit { at, end: start + length, figure, value: found });
+            hits.push(FigureMatch { at, end: start + length, figure, value: found });
             // `15.12 ms vs 138.86 ms`
             let other = value[length..].strip_prefix(" ms vs ");
             if let Some((more, found)) = other.and_then(leading) {
                 let at = start + length + " ms vs ".len();
-                hits.push(Hit { at, end: at + more, figure, value: found });
+                hits.push(FigureMatch { at, end: at + more, figure, value: found });
             }
             if hits.len() > MOST_QUOTES {
                 return Err(ReadError {
@@ -173,7 +173,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The words of a sentence up to a figure.
-fn sentence(text: &str, hit: &Hit) -> String {
+fn sentence(text: &str, hit: &FigureMatch) -> String {
     let before = &text[..hit.at];
     let least =
         (0..=before.len()).rev().filter(|at| before.is_char_boundary(*at)).nth(40).unwrap_or(0);

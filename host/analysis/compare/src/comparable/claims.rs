@@ -2,7 +2,7 @@
 //! result states less than a plan: settings that it does not state cannot be checked, and are
 //! listed as such.
 
-use super::{Found, Kind};
+use super::{CompatibilityCheck, Kind};
 use crate::side::{LATENCIES, Measured, metric_of};
 use audit::claim::Claim;
 
@@ -22,7 +22,12 @@ struct Located {
 }
 
 /// A run of ours with a claim; `claim_first` if the claim is the baseline.
-pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
+pub(super) fn with_run(
+    run: &Measured,
+    claim: &Claim,
+    claim_first: bool,
+    found: &mut CompatibilityCheck<'_>,
+) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
     if claim_first {
         stated_settings(&theirs, &ours, found)
@@ -43,7 +48,7 @@ pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: 
 }
 
 /// Two claims.
-pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
+pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut CompatibilityCheck<'_>) {
     stated_settings(&of_claim(a), &of_claim(b), found);
     for theirs in LATENCIES {
         let [ours, other] = [a, b].map(|claim| metric_of(claim, theirs));
@@ -92,7 +97,7 @@ fn of_claim(claim: &Claim) -> Located {
     }
 }
 
-fn stated_settings(a: &Located, b: &Located, found: &mut Found<'_>) {
+fn stated_settings(a: &Located, b: &Located, found: &mut CompatibilityCheck<'_>) {
     found.unknown(
         "sampling: a claim does not state temperature and top-p, which may change every figure",
     );
@@ -127,7 +132,7 @@ fn stated_settings(a: &Located, b: &Located, found: &mut Found<'_>) {
 }
 
 fn check<T>(
-    found: &mut Found<'_>,
+    found: &mut CompatibilityCheck<'_>,
     kind: Kind,
     what: &str,
     values: (&Option<T>, &Option<T>),

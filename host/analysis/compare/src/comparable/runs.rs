@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Found, Kind};
+use super::{CompatibilityCheck, Kind};
 use crate::side::Measured;
 use model::duration;
 use scenario::comparability::Fate::{self, May, Must, Silent};
@@ -46,7 +46,7 @@ fn fate(key: &str) -> Fate {
 }
 
 /// Finds settings that must agree between two runs but do not.
-pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
     for (key, a, b) in unlike(&a.reported.plan, &b.reported.plan) {
         if let Must(kind) = fate(&key) {
             found.obstacle(kind, &key, a, b);
@@ -56,7 +56,7 @@ pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
 }
 
 /// Finds settings that differ between two runs on purpose.
-pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+pub(super) fn differences(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
     let (a, b) = (&a.reported, &b.reported);
     found.about(&a.plan.about, &b.plan.about);
     for (key, a, b) in unlike(&a.plan, &b.plan) {
@@ -76,7 +76,7 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
 }
 
 /// Compares the requests, one by one.
-fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+fn requests(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
     let on_the_wire = a.prompts.same_requests(&b.prompts);
     if on_the_wire.is_all() {
         return;

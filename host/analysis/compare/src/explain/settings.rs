@@ -30,7 +30,7 @@ fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
 
 /// The settings that two results state differently, and the settings that only one states.
 pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) {
-    let mut found = Found::default();
+    let mut found = SettingDifferences::default();
     for theirs in LATENCIES {
         let mean = format!("{theirs}.mean");
         let [of_a, of_b] = [a, b].map(|side| {
@@ -95,12 +95,12 @@ pub(super) fn equal(sides: [&Account; 2]) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct SettingDifferences {
     differences: Vec<Setting>,
     unknown: Vec<String>,
 }
 
-impl Found {
+impl SettingDifferences {
     fn check<T>(
         &mut self,
         kind: Kind,

@@ -255,8 +255,8 @@ impl Keys {
 
     /// All keys that were set, each with its place.
     fn set_keys(&self) -> Vec<(&'static str, Place)> {
-        type Set = (&'static str, Place);
-        fn set<T>(key: &'static str, located: &Option<Located<T>>) -> Option<Set> {
+        type SetKey = (&'static str, Place);
+        fn set<T>(key: &'static str, located: &Option<Located<T>>) -> Option<SetKey> {
             located.as_ref().map(|located| (key, located.place.clone()))
         }
         let pointers = [

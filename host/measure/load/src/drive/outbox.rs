@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::demand::Outgoing;
-use crate::backlog::Held;
+use crate::backlog::BacklogBytes;
 use crate::transport::websocket::Message;
 use model::frame::OUTGOING_BYTES;
 use model::units::Nanos;
@@ -18,7 +18,7 @@ const MESSAGE_BYTES: usize = size_of::<Waiting>();
 pub(super) struct Outbox {
     waiting: VecDeque<Waiting>,
     /// Counts the total size of the messages in the run's bound.
-    held: Held,
+    held: BacklogBytes,
     /// Due time of the last message taken; at first, the instant at which the connection was open.
     last_due: Nanos,
 }
@@ -33,7 +33,7 @@ struct Waiting {
 
 impl Outbox {
     /// Nothing waits, on a connection that was open at this instant.
-    pub fn new(opened: Nanos, held: Held) -> Self {
+    pub fn new(opened: Nanos, held: BacklogBytes) -> Self {
         Outbox { waiting: VecDeque::new(), held, last_due: opened }
     }
 

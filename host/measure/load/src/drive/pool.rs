@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use super::types::{Opened, Worker, passed_on};
+use super::types::{OpenAttempts, Worker, passed_on};
 use crate::pace::Signal;
 use crate::transport::poller::Poller;
 use crate::transport::websocket::WebSocket;
@@ -50,7 +50,7 @@ pub(super) struct Pool<C: Connect> {
     limit: Nanos,
     reuse: Reuse,
     signal: Signal,
-    opened: Arc<Opened>,
+    opened: Arc<OpenAttempts>,
     places: Vec<Place<C::Io>>,
     /// The number of places that are targets, where connections are opened ahead.
     targets: usize,

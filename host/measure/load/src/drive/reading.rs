@@ -24,7 +24,7 @@ pub(super) use conversation::Inputs;
 
 use super::lazy_timer::LazyTimer;
 use super::types::{End, Reply, Worker};
-use crate::backlog::{Backlog, Gate, Held};
+use crate::backlog::{Backlog, BacklogBytes, Gate};
 use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered, visible};
 use model::clock::Clock;
 use model::connection::Timeouts;
@@ -80,13 +80,13 @@ pub(super) struct Reading {
     /// Rings when nothing came for a while, where others wait for this reply.
     stall: Option<Pin<Box<Sleep>>>,
     /// Counts the pieces and frames that are held here.
-    held: Held,
+    held: BacklogBytes,
     /// Bytes of the body so far.
     bytes: u64,
 }
 
 /// A reply that was read to its end.
-pub(super) struct Read<Io> {
+pub(super) struct FinishedReply<Io> {
     /// The way it ended.
     pub end: End,
     /// The instant of its end.

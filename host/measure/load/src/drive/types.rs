@@ -12,7 +12,7 @@ use tokio::task::JoinError;
 use super::demand::{Course, Demand, Kind};
 use super::jars::Jars;
 use super::worker_handle::InFlight;
-use crate::backlog::{Backlog, Held};
+use crate::backlog::{Backlog, BacklogBytes};
 use crate::pace::Signal;
 use crate::question::Question;
 use crate::transport::Request;
@@ -74,7 +74,7 @@ pub trait Reply {
 
     /// Takes frames of a successful reply, in order, with the instant of the handover and their
     /// share of the backlog.
-    fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
+    fn frames(&self, frames: Frames, handed_on: Nanos, held: BacklogBytes);
 
     /// One of several replies came to its proper end. A demand follows.
     fn turned(&self);
@@ -150,14 +150,14 @@ pub struct Worker<C> {
     /// request finds one; replaced in the background.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
-    pub opened: Arc<Opened>,
+    pub opened: Arc<OpenAttempts>,
     /// The cookies of conversations, if they are kept.
     pub jars: Option<Arc<Jars>>,
 }
 
 /// Connections opened ahead of need.
 #[derive(Debug, Default)]
-pub struct Opened {
+pub struct OpenAttempts {
     /// Number of attempts that have ended.
     pub settled: AtomicUsize,
     /// Number of attempts that failed.

@@ -35,7 +35,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection, or the connection itself.
 pub struct Stream {
-    shared: Rc<Shared>,
+    shared: Rc<ConnectionState>,
     sender: http2::SendRequest<Full<Bytes>>,
     body: Option<Incoming>,
     /// True if a request has it; otherwise it only stands for the connection.
@@ -43,7 +43,7 @@ pub struct Stream {
 }
 
 /// State that the slots on a connection share.
-struct Shared {
+struct ConnectionState {
     wire: Rc<Wire>,
     outgoing: Rc<Outgoing>,
     facts: exchange::Connection,
@@ -78,7 +78,7 @@ where
         .handshake(TokioIo::new(io))
         .await
         .map_err(|cause| format!("HTTP/2 failed: {}", in_words(&cause)))?;
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(ConnectionState {
         wire: opened.wire,
         outgoing,
         facts: opened.facts,

@@ -16,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::stamp::{Plain, Receive, Stamped, Wire};
+use super::stamp::{Plain, Receive, StampedStream, Wire};
 use model::connection::Timestamps;
 use model::units::Nanos;
 
@@ -26,7 +26,7 @@ const BELIEVED: Nanos = Nanos(60_000_000_000);
 const CONTROL_BYTES: usize = 64;
 
 /// A TCP connection that notes when it is read and written.
-pub type Socket<S = TcpStream> = Stamped<S, Receiver>;
+pub type Socket<S = TcpStream> = StampedStream<S, Receiver>;
 
 /// A socket that says when it can be read.
 pub trait Ready: AsRawFd {
@@ -56,7 +56,7 @@ pub struct Receiver {
 pub fn socket<S: Ready + AsFd>(stream: S, wire: &Rc<Wire>, timestamps: Timestamps) -> Socket<S> {
     let kernel = timestamps == Timestamps::Kernel
         && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();
-    Stamped::reading(stream, wire, Receiver { kernel })
+    StampedStream::reading(stream, wire, Receiver { kernel })
 }
 
 /// Reads once; returns the number of bytes, and their time in the socket.

@@ -89,7 +89,7 @@ impl Wire {
 }
 
 /// A byte stream that notes when it is read and written. `Read` reads it.
-pub struct Stamped<Io, Read = Plain> {
+pub struct StampedStream<Io, Read = Plain> {
     io: Io,
     wire: Rc<Wire>,
     read: Read,
@@ -126,32 +126,32 @@ impl<Io: AsyncRead + Unpin> Receive<Io> for Plain {
     }
 }
 
-impl<Io> Stamped<Io> {
+impl<Io> StampedStream<Io> {
     /// Wraps a stream that has no times of its own.
     pub fn new(io: Io, wire: &Rc<Wire>) -> Self {
-        Stamped::reading(io, wire, Plain)
+        StampedStream::reading(io, wire, Plain)
     }
 }
 
-impl<Io, Read> Stamped<Io, Read> {
+impl<Io, Read> StampedStream<Io, Read> {
     /// Wraps a stream that is read in this way.
     pub fn reading(io: Io, wire: &Rc<Wire>, read: Read) -> Self {
-        Stamped { io, wire: Rc::clone(wire), read }
+        StampedStream { io, wire: Rc::clone(wire), read }
     }
 }
 
-impl<Io: Unpin, Read: Receive<Io> + Unpin> AsyncRead for Stamped<Io, Read> {
+impl<Io: Unpin, Read: Receive<Io> + Unpin> AsyncRead for StampedStream<Io, Read> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Stamped { io, wire, read } = &mut *self;
+        let StampedStream { io, wire, read } = &mut *self;
         read.poll(io, wire, cx, buf)
     }
 }
 
-impl<Io: AsyncWrite + Unpin, Read: Unpin> AsyncWrite for Stamped<Io, Read> {
+impl<Io: AsyncWrite + Unpin, Read: Unpin> AsyncWrite for StampedStream<Io, Read> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

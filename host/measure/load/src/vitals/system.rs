@@ -13,7 +13,7 @@ pub(super) struct Id(u32);
 
 /// Time that a thread has spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spent {
+pub(super) struct ThreadTimes {
     /// On a core.
     pub on_cpu: Nanos,
     /// Waiting for one.
@@ -43,7 +43,7 @@ pub(super) fn this_thread() -> Option<Id> {
 }
 
 /// Returns the time that a thread has spent. Absent once it has ended.
-pub(super) fn spent(id: Id) -> Option<Spent> {
+pub(super) fn spent(id: Id) -> Option<ThreadTimes> {
     parse_spent(&fs::read_to_string(format!("/proc/self/task/{}/schedstat", id.0)).ok()?)
 }
 
@@ -77,9 +77,9 @@ fn parse_throttled(text: &str) -> Option<Nanos> {
 }
 
 /// Of a thread's `schedstat`: time on a core, time waiting for one, and how often it had one.
-fn parse_spent(text: &str) -> Option<Spent> {
+fn parse_spent(text: &str) -> Option<ThreadTimes> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
-    Some(Spent { on_cpu: Nanos(fields.next()?.ok()?), waiting: Nanos(fields.next()?.ok()?) })
+    Some(ThreadTimes { on_cpu: Nanos(fields.next()?.ok()?), waiting: Nanos(fields.next()?.ok()?) })
 }
 
 /// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal;
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_threads_time() {
         let spent =
-            |on_cpu, waiting| Some(Spent { on_cpu: Nanos(on_cpu), waiting: Nanos(waiting) });
+            |on_cpu, waiting| Some(ThreadTimes { on_cpu: Nanos(on_cpu), waiting: Nanos(waiting) });
         assert_eq!(parse_spent("69604 2131942 2\n"), spent(69_604, 2_131_942));
         // A kernel that does not count says so as text, or not at all.
         assert_eq!(parse_spent(""), None);

@@ -1,6 +1,6 @@
 //! Turns samples of the time of threads and cores into figures. Pure.
 
-use super::system::{Cores, Spent, seconds};
+use super::system::{Cores, ThreadTimes, seconds};
 use model::client::{Client, Machine, Thread};
 use model::units::Nanos;
 
@@ -16,7 +16,7 @@ const PAUSE: Nanos = Nanos(50_000_000);
 pub(super) struct Sample {
     pub at: Nanos,
     /// Time that each of the threads had spent, in their order.
-    pub threads: Vec<Option<Spent>>,
+    pub threads: Vec<Option<ThreadTimes>>,
 }
 
 pub(super) struct Tally {
@@ -175,7 +175,7 @@ impl Tally {
 }
 
 /// The shares of a span on a core and waiting for one. The kernel's sums may be a tick ahead.
-fn shares(before: &Spent, after: &Spent, span: Nanos) -> (f64, f64) {
+fn shares(before: &ThreadTimes, after: &ThreadTimes, span: Nanos) -> (f64, f64) {
     let share = |spent: Nanos| match span {
         Nanos::ZERO => 0.0,
         span => (spent.0 as f64 / span.0 as f64).min(1.0),
@@ -208,7 +208,7 @@ mod tests {
 
     /// At this millisecond, the milliseconds of each thread on a core and waiting for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
-        let spent = |(on_cpu, waiting): (u64, u64)| Spent {
+        let spent = |(on_cpu, waiting): (u64, u64)| ThreadTimes {
             on_cpu: Nanos(on_cpu * MS),
             waiting: Nanos(waiting * MS),
         };

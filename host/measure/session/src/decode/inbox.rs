@@ -18,7 +18,7 @@ use super::answer::Answer;
 use super::way_back::WayBack;
 use crate::lock;
 use crate::sessions::{Interest, Sessions};
-use load::backlog::{Backlog, Held};
+use load::backlog::{Backlog, BacklogBytes};
 use load::drive::demand::{Demand, Kind};
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
 use load::transport::visible;
@@ -61,7 +61,7 @@ pub struct Inbox {
 /// An answer, and its share of the backlog.
 pub(super) struct PartialAnswer {
     pub(super) answer: Answer,
-    pub(super) held: Held,
+    pub(super) held: BacklogBytes,
 }
 
 #[derive(Default)]
@@ -92,7 +92,7 @@ pub(super) struct Batch {
     pub(super) handed_on: Nanos,
     /// True if they were several batches.
     pub(super) is_joined: bool,
-    held: Held,
+    held: BacklogBytes,
 }
 
 pub(super) struct Ending {
@@ -100,7 +100,7 @@ pub(super) struct Ending {
     pub(super) exchange: Box<Open>,
     pub(super) end: End,
     /// Counts the reply, if it is an error.
-    _held: Held,
+    _held: BacklogBytes,
 }
 
 /// The contents of an inbox, as a decode thread finds them.
@@ -170,7 +170,7 @@ impl Reply for Outlet {
         lock(&self.0.mail).beginning = Some(Beginning { head, is_raw: framing == Framing::Raw });
     }
 
-    fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
+    fn frames(&self, frames: Frames, handed_on: Nanos, held: BacklogBytes) {
         self.0.put(|mail| {
             let beginning = mail.beginning.take();
             mail.batches.push_back(Batch { frames, beginning, handed_on, is_joined: false, held });

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{End, Read, Reading};
+use super::{End, FinishedReply, Reading};
 use crate::transport::poller::{Ahead, Watch};
 use crate::transport::{Broke, Connection, Marks};
 use model::exchange::Class;
@@ -36,7 +36,7 @@ struct State<Io> {
 
 impl Reading {
     /// Reads a reply that is decoded, and reports its frames as they arrive.
-    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> Read<Io>
+    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> FinishedReply<Io>
     where
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
     {
@@ -77,7 +77,7 @@ impl Reading {
         }
         reading.hand_on();
         let whole = End::Whole { ends_answer: reading.framing == Framing::Whole };
-        Read {
+        FinishedReply {
             end: broke.unwrap_or(whole),
             at,
             connection,

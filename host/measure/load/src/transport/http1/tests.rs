@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::{self, Request, Stamped};
+use crate::transport::{self, Request, StampedStream};
 use bytes::Bytes;
 use model::clock::Clock;
 use model::connection::Version;
@@ -13,11 +13,11 @@ fn request() -> Request {
     Request::new(Version::Http1, ("http", "engine"), "POST", "/", HeaderMap::new(), body).unwrap()
 }
 
-fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
+fn connect() -> (transport::Connection<StampedStream<DuplexStream>>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let wire = Wire::new(Clock::start());
     let connection = Connection::new(NewConnection {
-        io: Stamped::new(client, &wire),
+        io: StampedStream::new(client, &wire),
         wire,
         facts: exchange::Connection::default(),
         readiness: None,

@@ -1,19 +1,19 @@
 use super::*;
-use crate::transport::Stamped;
+use crate::transport::StampedStream;
 use model::clock::Clock;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-type Client = WebSocket<Stamped<DuplexStream>>;
+type Client = WebSocket<StampedStream<DuplexStream>>;
 
 /// A client after the handshake, and the server's end, over a pipe of this number of bytes.
 fn open(bytes: usize, early: &[u8]) -> (Client, DuplexStream) {
     let (client, server) = tokio::io::duplex(bytes);
     let wire = Wire::new(Clock::start());
     let opened = NewConnection {
-        io: Stamped::new(client, &wire),
+        io: StampedStream::new(client, &wire),
         wire,
         facts: model::exchange::Connection::default(),
         readiness: None,
@@ -378,7 +378,7 @@ async fn autobahns_cases_are_echoed() {
         let tcp = tokio::net::TcpStream::connect(&address).await.unwrap();
         let wire = Wire::new(Clock::start());
         let opened = NewConnection {
-            io: Stamped::new(tcp, &wire),
+            io: StampedStream::new(tcp, &wire),
             wire,
             facts: model::exchange::Connection::default(),
             readiness: None,
