@@ -38,7 +38,7 @@ pub struct Script {
     /// The time by which their first token is later.
     pub cold_delay: Span,
     /// Variation of both from request to request: the standard deviation of their logarithms, which
-    /// is about a share of them. 0 means not at all.
+    /// is about a share of them. 0 turns it off.
     pub spread: f64,
     /// Random seed: the same seed gives the same times each time, and `batching` the same steps.
     pub seed: u64,

@@ -28,7 +28,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// The requests that have a routing key in common.
+    /// The scope of a routing key.
     pub enum Routing {
         /// The requests of a session.
         Session = "session",
@@ -67,7 +67,7 @@ pub struct RequestIds {
     /// server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routing_key: Vec<String>,
-    /// The requests that have a routing key in common.
+    /// The scope of a routing key.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub routing_by: Routing,
     /// The text that ids begin with; absent if it is a random one for each run.

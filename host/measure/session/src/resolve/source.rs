@@ -55,7 +55,7 @@ impl std::fmt::Debug for Variables {
 }
 
 impl Variables {
-    /// Those of these names alone.
+    /// The variables with these names.
     pub(crate) fn only(&self, names: &[&str]) -> Variables {
         let values = names.iter().filter_map(|name| Some(((*name).to_owned(), self.get(name)?)));
         Variables::Given(values.collect())
