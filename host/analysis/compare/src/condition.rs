@@ -114,7 +114,10 @@ pub(super) fn outcomes(
     let Some(baseline) = sides.first() else {
         return Vec::new();
     };
-    let rows = |side| (figures.iter()).map(move |figure| row(figure, [baseline, side], means));
+    let rows = |side| {
+        let (with, means) = ([baseline, side], means.between([baseline, side]));
+        (figures.iter()).map(move |figure| row(figure, with, means))
+    };
     let mut rows: Vec<Vec<Row>> = (sides.iter().skip(1)).map(|side| rows(side).collect()).collect();
     judge(rows.iter_mut().flatten().collect(), &figures);
     let sides = sides.iter().zip(names).skip(1).zip(&rows);

@@ -229,15 +229,15 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
         variation: &variation,
         pooled: pooled.as_ref(),
         is_usual,
+        is_doubted: false,
         same_within: options.same_within,
     };
-    let wide = Variation::beside_work();
     let pairs = sides.iter().zip(&names).skip(1).map(|(side, name)| {
         let with = [&sides[0], side];
-        let variation = if means.are_doubted(with) { &wide } else { &variation };
+        let means = means.between(with);
         Pair {
             side: name.clone(),
-            method: method(with, options.blocks, variation),
+            method: method(with, options.blocks, means.variation),
             figures: (options.figures.iter())
                 .map(|figure| row(figure, with, means))
                 .filter(|row| row.baseline.is_some() || row.value.is_some())

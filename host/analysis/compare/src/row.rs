@@ -7,7 +7,7 @@ use super::ends::{Ends, NoInterval};
 use super::scores::{Paired, Pairing, pairing};
 use super::sensitivity::sensitivity;
 use super::side::Side;
-use super::variation::Variation;
+use super::variation::{BESIDE_WORK, Variation};
 use result::figure::{Better, Figure, Statistic};
 use statistics::bootstrap::Draws;
 use statistics::difference::{Estimate, between_runs};
@@ -109,22 +109,25 @@ pub(super) struct Means<'a> {
     pub pooled: Option<&'a Variation>,
     /// True if the variation is the usual assumption, neither stated nor measured.
     pub is_usual: bool,
+    /// True if other work may explain a difference within the variation.
+    pub is_doubted: bool,
     /// The difference, as a share, up to which figures count as the same.
     pub same_within: Option<f64>,
 }
 
 impl Means<'_> {
-    /// True if the usual assumption is too small for these sides, because other work changed the
-    /// times of one.
-    pub(super) fn are_doubted(&self, sides: [&Side; 2]) -> bool {
-        self.is_usual && sides.iter().any(|side| side.has_work_beside())
+    /// The means for these sides: if other work changed the times of one, the usual assumption is
+    /// too small.
+    pub(super) fn between(self, sides: [&Side; 2]) -> Self {
+        if self.is_usual && sides.iter().any(|side| side.has_work_beside()) {
+            return Means { variation: &BESIDE_WORK, is_doubted: true, ..self };
+        }
+        self
     }
 }
 
 /// A figure of two sides, not judged yet.
 pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row {
-    let wide = Variation::beside_work();
-    let means = if means.are_doubted([a, b]) { Means { variation: &wide, ..means } } else { means };
     let pairing = match figure {
         Figure::Score(name) => pairing(name, [a, b]),
         Figure::Of(..) | Figure::Whole(_) => Ok(None),
@@ -221,7 +224,7 @@ fn estimate(
     // A share of zero makes no interval wider.
     let is_within = figures.iter().any(|figure| *figure <= 0.0)
         || (found.interval.low <= 0.0 && found.interval.high >= 0.0);
-    if varies.is_some() && is_within && by.are_doubted(sides) {
+    if varies.is_some() && is_within && by.is_doubted {
         return Err(NoInterval::TimesInDoubt);
     }
     Ok(found)

@@ -24,7 +24,7 @@ pub const USUAL: f64 = 0.02;
 
 /// The same beside other work on the machine. Beside busy loops whose number varied, the means of
 /// one engine varied by up to 15 % from run to run.
-const BESIDE_WORK: f64 = 10.0 * USUAL;
+pub(super) static BESIDE_WORK: Variation = Variation::Assumed { share: 10.0 * USUAL };
 
 /// The variation of figures from run to run, as a standard deviation and a share of the figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,11 +90,6 @@ impl Default for Variation {
 }
 
 impl Variation {
-    /// The assumption for runs beside other work.
-    pub(super) fn beside_work() -> Self {
-        Variation::Assumed { share: BESIDE_WORK }
-    }
-
     /// Computes the variation that the repeats of a scenario in a folder show; `None` of fewer than
     /// two.
     pub fn of_repeats(
