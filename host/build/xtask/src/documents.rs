@@ -18,37 +18,44 @@ const GUIDE: &str = "host/guide/src";
 /// Runs the tested blocks of all documents, some documents at a time, because most commands wait.
 /// Returns the first exit code that is not 0.
 pub fn test(root: &Path) -> Result<i32> {
-    let mut documents = vec![root.join("README.md")];
-    documents.extend(files(&root.join(GUIDE), "md")?);
-    let queue = Mutex::new(documents.into_iter());
-    let workers = std::thread::available_parallelism()?.get() + 1;
-    let document = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<(usize, i32)> {
-        let mut blocks = 0;
-        while let Some(document) = document() {
-            let text = fs::read_to_string(&document)
-                .with_context(|| format!("reading {}", document.display()))?;
-            let tested = tested_blocks(&text);
-            blocks += tested.len();
-            let name = document.strip_prefix(root).unwrap_or(&document);
+    let mut tested = Vec::new();
+    for document in documents(root)? {
+        let text = fs::read_to_string(&document)
+            .with_context(|| format!("reading {}", document.display()))?;
+        let name = document.strip_prefix(root).unwrap_or(&document).to_owned();
+        tested.push((name, tested_blocks(&text)));
+    }
+    tested.retain(|(_, blocks)| !blocks.is_empty());
+    if tested.is_empty() {
+        bail!("no document has a block fenced as `sh tested`");
+    }
+    let queue = Mutex::new(tested.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<i32> {
+        while let Some((name, blocks)) = next() {
             let folder = root.join("target/documents").join(name.with_extension(""));
-            let code = run_blocks(root, &folder, &tested)?;
+            let code = run_blocks(root, &folder, &blocks)?;
             if code != 0 {
                 eprintln!("xtask: the commands of {} do not work", name.display());
-                return Ok((blocks, code));
+                return Ok(code);
             }
         }
-        Ok((blocks, 0))
+        Ok(0)
     };
-    let ended = std::thread::scope(|scope| {
+    let workers = std::thread::available_parallelism()?.get() + 1;
+    let codes = std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let ended = started.into_iter().map(|worker| worker.join().expect("workers never panic"));
         ended.collect::<Result<Vec<_>>>()
     })?;
-    if ended.iter().all(|(blocks, _)| *blocks == 0) {
-        bail!("no document has a block fenced as `sh tested`");
-    }
-    Ok(ended.iter().map(|(_, code)| *code).find(|code| *code != 0).unwrap_or(0))
+    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// The documents whose commands are tested.
+fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut documents = vec![root.join("README.md")];
+    documents.extend(files(&root.join(GUIDE), "md")?);
+    Ok(documents)
 }
 
 /// The files with an extension below a folder, in the order of their names.
@@ -71,9 +78,6 @@ pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// Runs blocks one after the other in an empty folder.
 fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
-    if blocks.is_empty() {
-        return Ok(0);
-    }
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -135,7 +139,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use super::{GUIDE, files, tested_blocks};
+    use super::{documents, files, tested_blocks};
     use crate::links::{self, Page};
 
     /// Folders of documents for people. The pages of `host/guide/site` are checked where their
@@ -174,10 +178,8 @@ mod tests {
     #[test]
     fn documents_that_run_at_the_same_time_listen_on_different_ports() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let mut documents = vec![root.join("README.md")];
-        documents.extend(files(&root.join(GUIDE), "md").unwrap());
         let mut ports: BTreeMap<String, _> = BTreeMap::new();
-        for document in documents {
+        for document in documents(&root).unwrap() {
             let blocks = tested_blocks(&std::fs::read_to_string(&document).unwrap()).concat();
             for port in blocks.split("--port ").skip(1) {
                 let port = port.chars().take_while(char::is_ascii_digit).collect();
