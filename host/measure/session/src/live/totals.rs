@@ -12,7 +12,7 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 const STEPS_PER_MS: f64 = 1e6;
 
 pub(super) struct Totals {
-    /// The counts, of sessions only those of one request: it depends on no other, and none follows.
+    /// The counts. Of sessions, it counts the sessions of a single request.
     pub counts: Counts,
     tracks: [Track; METRICS.len()],
 }

@@ -62,8 +62,8 @@ impl Iterator for Drawing {
     }
 }
 
-/// So many samples that are never measured, or as many as there are, until this says to stop. Fails
-/// if the dataset fails, or one of them depends on others.
+/// Draws at most `wanted` samples that are never measured, fewer if the dataset ends or the run
+/// stops. Fails if the dataset fails, or a sample depends on others.
 pub(crate) fn spares(
     samples: &mut Samples,
     wanted: u32,

@@ -122,7 +122,7 @@ async fn reports_a_lost_agent_and_continues() {
     finishing.await.unwrap().unwrap();
     assert_eq!(endings[0].outcome, Outcome::Finished(Value::Null));
     assert!(matches!(endings[1].outcome, Outcome::Lost { .. }));
-    // What came before is kept.
+    // Earlier records are kept.
     assert_eq!(bench.records(1), content(1, 100_000));
 }
 
