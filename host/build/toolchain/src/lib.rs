@@ -2,8 +2,7 @@
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which
 //! compiles the standard library from its sources. This crate owns finding and describing them. It
-//! leaves turning their output into components to `componentize`. The caller chooses by
-//! [`Preference`] and prints the choice.
+//! leaves turning their output into components to `componentize`. The caller prints the choice.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -41,15 +40,6 @@ pub enum Toolchain {
     Distribution,
 }
 
-/// The requested toolchain, if any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preference {
-    #[default]
-    Any,
-    Active,
-    Distribution,
-}
-
 /// A toolchain, and the reason for its choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
@@ -84,17 +74,6 @@ pub enum ToolchainError {
 const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubuntu: rustc-web cargo-web \
     rust-web-src rust-web-llvm lld)";
 
-impl Preference {
-    pub fn from_environment() -> Result<Self, ToolchainError> {
-        match env::var(VARIABLE).ok().as_deref() {
-            None | Some("") => Ok(Preference::Any),
-            Some("rustup") => Ok(Preference::Active),
-            Some("distribution") => Ok(Preference::Distribution),
-            Some(other) => Err(ToolchainError::Variable(other.to_owned())),
-        }
-    }
-}
-
 /// A compilation of guests, for any toolchain.
 #[derive(Clone, Copy, Debug)]
 pub struct Build<'a> {
@@ -119,28 +98,40 @@ impl Build<'_> {
 }
 
 impl Toolchain {
+    /// The toolchain that the environment requests, if any.
+    pub fn requested() -> Result<Option<Self>, ToolchainError> {
+        match env::var(VARIABLE).ok().as_deref() {
+            None | Some("") => Ok(None),
+            Some("rustup") => Ok(Some(Toolchain::Active)),
+            Some("distribution") => Ok(Some(Toolchain::Distribution)),
+            Some(other) => Err(ToolchainError::Variable(other.to_owned())),
+        }
+    }
+
     /// Finds a toolchain for the project in `root`. Fails if a part is missing; the error names the
     /// part to install.
-    pub fn find(root: &Path, target: Target, wanted: Preference) -> Result<Choice, ToolchainError> {
+    pub fn find(
+        root: &Path,
+        target: Target,
+        requested: Option<Self>,
+    ) -> Result<Choice, ToolchainError> {
         let chosen = |toolchain, why| Ok(Choice { toolchain, why });
-        match wanted {
-            Preference::Distribution if target != Target::Unknown => {
+        match requested {
+            Some(Toolchain::Distribution) if target != Target::Unknown => {
                 Err(ToolchainError::DistributionTarget(target.name()))
             }
-            Preference::Distribution => {
+            Some(Toolchain::Distribution) => {
                 distribution()?;
                 chosen(Toolchain::Distribution, "requested")
             }
-            Preference::Active if has_target(root, target) => {
+            Some(Toolchain::Active) if has_target(root, target) => {
                 chosen(Toolchain::Active, "requested")
             }
-            Preference::Any if has_target(root, target) => {
-                chosen(Toolchain::Active, "it has the target")
-            }
-            Preference::Any if target == Target::Unknown && distribution().is_ok() => {
+            None if has_target(root, target) => chosen(Toolchain::Active, "it has the target"),
+            None if target == Target::Unknown && distribution().is_ok() => {
                 chosen(Toolchain::Distribution, "the active toolchain lacks the target")
             }
-            Preference::Active | Preference::Any => {
+            Some(Toolchain::Active) | None => {
                 let packages = match target {
                     Target::Unknown => PACKAGES,
                     Target::Wasip2 => "",

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::toolchain::{Preference, Target, Toolchain, has_target};
+use ::toolchain::{Target, Toolchain, has_target};
 use anyhow::Result;
 
 /// Time that a download of the target may take before the alternative is tried.
@@ -15,11 +15,11 @@ const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 /// Chooses a toolchain, and prints it to stderr.
 pub fn choose(root: &Path) -> Result<Toolchain> {
     let target = Target::Unknown;
-    let wanted = Preference::from_environment()?;
-    if wanted != Preference::Distribution && !has_target(root, target) {
+    let requested = Toolchain::requested()?;
+    if requested != Some(Toolchain::Distribution) && !has_target(root, target) {
         add_target(target);
     }
-    let chosen = Toolchain::find(root, target, wanted)?;
+    let chosen = Toolchain::find(root, target, requested)?;
     eprintln!("xtask: compiling plugins with {} ({})", chosen.toolchain.name(), chosen.why);
     Ok(chosen.toolchain)
 }

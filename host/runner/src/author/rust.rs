@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use toolchain::{Build, Choice, Preference, Target, Toolchain};
+use toolchain::{Build, Choice, Target, Toolchain};
 
 use super::AuthorError;
 use super::project::Project;
@@ -27,7 +27,7 @@ pub fn compile(
         // in the component.
         names: &[],
     };
-    let chosen = Toolchain::find(&project.folder, target, Preference::from_environment()?)?;
+    let chosen = Toolchain::find(&project.folder, target, Toolchain::requested()?)?;
     let mut cargo = chosen.toolchain.cargo_build(&build);
     tool::call(shell, "cargo", cargo.arg("--lib"), ShowOutput::Always)?;
     let module = build.modules().join(module);
