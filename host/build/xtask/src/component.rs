@@ -86,10 +86,7 @@ struct Encoder {
 
 impl Encoder {
     fn build(root: &Path) -> Result<Self> {
-        let code = steps::build_binary(root, "componentize")?;
-        if code != 0 {
-            bail!("componentize does not compile; cargo says why above");
-        }
+        steps::build_binary(root, "componentize")?;
         Ok(Encoder {
             program: steps::binary(root, "componentize"),
             component: root.join("target/guests/component.wasm"),
@@ -98,14 +95,8 @@ impl Encoder {
 
     /// A module's component, and the names of its imports.
     fn encode(&self, module: &Path) -> Result<(Vec<u8>, BTreeSet<String>)> {
-        let output = Command::new(&self.program)
-            .args([module, &self.component])
-            .output()
-            .with_context(|| format!("{} does not start", self.program.display()))?;
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
-        }
-        let imports = String::from_utf8(output.stdout)?;
+        let mut program = Command::new(&self.program);
+        let imports = steps::printed(program.args([module, &self.component]))?;
         let component = fs::read(&self.component)?;
         Ok((component, imports.lines().map(str::to_owned).collect()))
     }
@@ -128,10 +119,7 @@ fn compile(root: &Path, guests: &[&Guest], profile: &str) -> Result<PathBuf> {
     for guest in guests {
         cargo.args(["--package", &guest.package]);
     }
-    let status = cargo.arg("--lib").status().context("cargo does not start")?;
-    if !status.success() {
-        bail!("the plugins do not compile; see cargo's output above");
-    }
+    steps::run(cargo.arg("--lib")).context("the plugins do not compile")?;
     Ok(build.modules())
 }
 

@@ -4,24 +4,18 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::component::{self, GuestSet};
-use crate::steps::{self, cargo_command};
+use crate::steps::{cargo_command, run};
 
 /// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
 pub fn build(root: &Path) -> Result<PathBuf> {
     component::build(root, GuestSet::Shipping)?;
-    let status = cargo_command(root)
-        .args(["build", "--release", "--workspace", "--bin", "runner"])
-        .status()
-        .context("cargo does not start")?;
-    if !status.success() {
-        bail!("the runner does not build for release");
-    }
+    run(cargo_command(root).args(["build", "--release", "--workspace", "--bin", "runner"]))?;
     let name = format!("runner{}", std::env::consts::EXE_SUFFIX);
     let folder = root.join("target/dist");
     fs::create_dir_all(&folder)?;
@@ -39,7 +33,7 @@ pub fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// Builds the program for distribution and installs it below a prefix.
-pub fn install(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn install(root: &Path, arguments: &[OsString]) -> Result<()> {
     let mut script = Command::new("sh");
     script.arg(root.join("install.sh"));
     match arguments {
@@ -50,8 +44,7 @@ pub fn install(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
         _ => bail!("`install`: expected nothing or `--prefix DIR`, found {arguments:?}"),
     }
     let program = build(root)?;
-    let code = steps::run(script.env("INSTALL_PROGRAM", program))?;
-    Ok(steps::exit_code(code))
+    run(script.env("INSTALL_PROGRAM", program))
 }
 
 pub fn sha256(bytes: &[u8]) -> String {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::steps;
 
@@ -16,8 +16,7 @@ use crate::steps;
 const GUIDE: &str = "host/guide/src";
 
 /// Runs the tested blocks of all documents, some documents at a time, because most commands wait.
-/// Returns the first exit code that is not 0.
-pub fn test(root: &Path) -> Result<i32> {
+pub fn test(root: &Path) -> Result<()> {
     let mut tested = Vec::new();
     for document in documents(root)? {
         let text = fs::read_to_string(&document)
@@ -31,24 +30,22 @@ pub fn test(root: &Path) -> Result<i32> {
     }
     let queue = Mutex::new(tested.into_iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<i32> {
+    let work = || -> Result<()> {
         while let Some((name, blocks)) = next() {
             let folder = root.join("target/documents").join(name.with_extension(""));
-            let code = run_blocks(root, &folder, &blocks)?;
-            if code != 0 {
-                eprintln!("xtask: the commands of {} do not work", name.display());
-                return Ok(code);
-            }
+            run_blocks(root, &folder, &blocks)
+                .with_context(|| format!("the commands of {} do not work", name.display()))?;
         }
-        Ok(0)
+        Ok(())
     };
     let workers = std::thread::available_parallelism()?.get() + 1;
-    let codes = std::thread::scope(|scope| {
+    let mistakes: Vec<_> = std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let ended = started.into_iter().map(|worker| worker.join().expect("workers never panic"));
-        ended.collect::<Result<Vec<_>>>()
-    })?;
-    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+        ended.filter_map(Result::err).map(|mistake| format!("{mistake:#}")).collect()
+    });
+    ensure!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+    Ok(())
 }
 
 /// The documents whose commands are tested.
@@ -77,7 +74,7 @@ pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Runs blocks one after the other in an empty folder.
-fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
+fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -87,7 +84,7 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
 
 /// Runs blocks one after the other in a folder, with the runner that was built. Prints a block and
 /// its output at its end, in one piece.
-pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
+pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<()> {
     let mut search: Vec<PathBuf> = vec![steps::built(root)];
     search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let search = std::env::join_paths(search)?;
@@ -97,7 +94,7 @@ pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
         // because a pipe forks, and a forked shell has no jobs.
         let end = "trap 'jobs -p > \"$JOBS\"; xargs -r kill < \"$JOBS\" 2>/dev/null || :' EXIT";
         let output = File::create(&log)?;
-        let code = steps::run(
+        let ended = steps::run(
             Command::new("sh")
                 .current_dir(folder)
                 .args(["-e", "-c", &format!("{end}\n{block}")])
@@ -107,13 +104,11 @@ pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
                 .env("PATH", &search)
                 .stdout(output.try_clone()?)
                 .stderr(output),
-        )?;
+        );
         eprintln!("{}\n{}", block.trim_end(), String::from_utf8_lossy(&fs::read(&log)?));
-        if code != 0 {
-            return Ok(code);
-        }
+        ended?;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// The contents of the blocks fenced as `sh tested`.

@@ -9,10 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::gate;
 use crate::left_out::Lack;
+use crate::steps;
 
 /// The other target of Rust, whose components import WASI.
 const WASIP2: &str = "wasm32-wasip2";
@@ -72,10 +73,10 @@ pub fn install(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tests all examples with this runner; returns 0 if none of them failed.
-pub fn test(root: &Path, runner: &Path) -> Result<i32> {
+/// Tests all examples with this runner.
+pub fn test(root: &Path, runner: &Path) -> Result<()> {
     let tools = tools(root)?;
-    let mut failed = 0;
+    let mut failed = Vec::new();
     for folder in folders(root)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let language = language(&folder)?;
@@ -102,7 +103,7 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
                     build.args(["--target", WASIP2]);
                     // A distribution's Rust has no library for it.
                     build.env("RUNNER_WASM_TOOLCHAIN", "rustup");
-                    failed += i32::from(!holds(runner, &folder, build)?);
+                    failed.extend(tested(runner, &folder, build).err());
                 }
                 Err(reason) => {
                     eprintln!("{name} for {WASIP2}: {reason}");
@@ -111,10 +112,12 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
                 }
             }
         } else {
-            failed += i32::from(!holds(runner, &folder, build)?);
+            failed.extend(tested(runner, &folder, build).err());
         }
     }
-    Ok(i32::from(failed > 0))
+    let failed: Vec<_> = failed.iter().map(|cause| format!("{cause:#}")).collect();
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
 }
 
 fn built_by(runner: &Path, example: &Path) -> Command {
@@ -123,19 +126,10 @@ fn built_by(runner: &Path, example: &Path) -> Command {
     build
 }
 
-/// True if this command builds an example, and its cases pass.
-fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
-    let mut cases = Command::new(runner);
-    cases.args(["plugin", "test"]).arg(example);
-    for mut step in [build, cases] {
-        let status =
-            step.status().with_context(|| format!("{} does not start", runner.display()))?;
-        if !status.success() {
-            eprintln!("{}: failed", example.display());
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// Builds an example with this command, and runs its cases.
+fn tested(runner: &Path, example: &Path, mut build: Command) -> Result<()> {
+    let cases = || steps::run(Command::new(runner).args(["plugin", "test"]).arg(example));
+    steps::run(&mut build).and_then(|()| cases()).with_context(|| example.display().to_string())
 }
 
 /// Has rustup add the target, if rustup is installed and the target is not.

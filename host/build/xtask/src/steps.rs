@@ -3,17 +3,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::component::{self, GuestSet};
 
-/// Builds a program of the workspace; the exit code.
+/// Builds a program of the workspace.
 ///
 /// Cargo unifies the features of dependencies over the packages that a command selects. With every
 /// package selected, each call compiles the same dependencies once.
-pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
+pub fn build_binary(root: &Path, name: &str) -> Result<()> {
     run(cargo_command(root).args(["build", "--workspace", "--bin", name]))
 }
 
@@ -22,21 +22,17 @@ pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
 pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];
 
 /// Builds the plugins and the runner, and runs its demo.
-pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn demo(root: &Path, arguments: &[OsString]) -> Result<()> {
     component::build(root, GuestSet::Demo)?;
-    let code = run(cargo_command(root).args(DEMO))?;
-    if code != 0 {
-        return Ok(exit_code(code));
-    }
-    let code = run(Command::new(runner(root)).arg("demo").args(arguments))?;
-    Ok(exit_code(code))
+    run(cargo_command(root).args(DEMO))?;
+    run(Command::new(runner(root)).arg("demo").args(arguments))
 }
 
 /// Makes packages with `package.py`.
-pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn package(root: &Path, arguments: &[OsString]) -> Result<()> {
     let mut script = Command::new("python3");
     script.arg(root.join("host/build/package/package.py")).args(arguments);
-    Ok(exit_code(run(without_own_variables(&mut script))?))
+    run(without_own_variables(&mut script))
 }
 
 /// A call of cargo in this checkout.
@@ -73,14 +69,27 @@ pub fn built(root: &Path) -> PathBuf {
     root.join("target/debug")
 }
 
-/// Runs a command; its exit code.
-pub fn run(command: &mut Command) -> Result<i32> {
-    let status = command
-        .status()
-        .with_context(|| format!("{} does not start", command.get_program().display()))?;
-    Ok(status.code().unwrap_or(1))
+/// Runs a command to its end. Fails if the command does.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status();
+    let program = command.get_program().display();
+    let status = status.with_context(|| format!("{program} does not start"))?;
+    ensure!(status.success(), "{program}: {status}");
+    Ok(())
 }
 
-pub fn exit_code(code: i32) -> ExitCode {
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+/// Runs a command; its standard output. Fails with its standard error if the command fails.
+pub fn printed(command: &mut Command) -> Result<String> {
+    let output = command.output();
+    let program = command.get_program().display();
+    let output = output.with_context(|| format!("{program} does not start"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program}: {}", errors.trim_end());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// True if a program is installed and works.
+pub fn is_there(program: &str) -> bool {
+    let output = Command::new(program).arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
 }

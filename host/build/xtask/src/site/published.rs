@@ -5,22 +5,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::steps::printed;
 
 /// Severities and verdicts, the worst first.
 const VERDICTS: [&str; 3] = ["invalid", "suspect", "valid"];
 
 /// Asks the program for the published results, and draws them.
 pub fn drawn(runner: &Path) -> Result<String> {
-    let output = Command::new(runner)
-        .args(["published", "--format", "json"])
-        .output()
-        .with_context(|| format!("{} does not start", runner.display()))?;
-    if !output.status.success() {
-        bail!("`runner published` fails: {}", String::from_utf8_lossy(&output.stderr).trim_end());
-    }
-    text(&serde_json::from_slice(&output.stdout)?)
+    let published = printed(Command::new(runner).args(["published", "--format", "json"]))?;
+    text(&serde_json::from_str(&published)?)
 }
 
 fn text(audit: &Value) -> Result<String> {
