@@ -4,6 +4,8 @@
 //! `inputs` holds the help of these tools, as `vllm bench serve --help=all`,
 //! `bench_serving.py --help`, `profile_restful_api.py --help` and `guidellm run --help` print it.
 
+mod page;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -14,8 +16,8 @@ use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::raw::{Raw, whole};
 use crate::support::results::{json_file, json_lines};
+use page::{Theirs, Tool};
 use runner::cli::flags::familiar::line;
-use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
 
 const VLLM: &str = include_str!("inputs/vllm-bench-serve-0.32.txt");

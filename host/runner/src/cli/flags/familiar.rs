@@ -4,12 +4,11 @@
 //!
 //! Each is one row of a table: it stands for keys of the scenario, or its effect holds anyway, or
 //! it is refused with its replacement. This module reads them from the command line;
-//! [`rows`] and [`refused`] own their meanings, [`page`] their lists in the guide. They are left
-//! out of help.
+//! [`rows`] and [`refused`] own their meanings. They are left out of help, and in a list in the
+//! guide.
 
 mod changes;
 pub mod line;
-pub mod page;
 mod refused;
 mod rows;
 
@@ -65,13 +64,13 @@ pub enum Means {
     Refused(&'static str),
 }
 
-type Pairs = &'static [(&'static str, &'static str)];
+pub type Pairs = &'static [(&'static str, &'static str)];
 
 pub fn row(long: &str) -> Option<&'static Row> {
     all().find(|row| row.long == long)
 }
 
-fn all() -> impl Iterator<Item = &'static Row> {
+pub fn all() -> impl Iterator<Item = &'static Row> {
     rows::ROWS.iter().chain(&refused::ROWS)
 }
 
@@ -114,10 +113,7 @@ impl Familiar {
             }
             _ => None,
         });
-        let refused: Vec<String> = refused.collect();
-        if !refused.is_empty() {
-            return Err(Failure::several(Exit::CommandLine, refused));
-        }
+        Failure::of_any(Exit::CommandLine, refused)?;
         for (row, values) in &self.0 {
             let flag = format!("--{}", row.long);
             let value = values.last().map_or("", String::as_str);

@@ -32,7 +32,9 @@ pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'s
 }
 
 #[rustfmt::skip]
-pub(super) const ROWS: [Row; 80] = [
+pub(super) const ROWS: [Row; 81] = [
+    // Once a flag of this program.
+    refused("new-requests", "each repeat has new requests without it; `--same-requests` sends the same ones"),
     refused("multi", RATES),
     refused("request-rate-range", RATES),
     refused("profile", PROFILE),

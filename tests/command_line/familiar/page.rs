@@ -1,8 +1,9 @@
 //! The tables of the guide's page "Coming from vLLM and SGLang": the counterpart of each of their
 //! flags.
 
-use super::{Means, Row, row};
 use clap::{Arg, ArgAction, Command};
+
+use runner::cli::flags::familiar::{Means, Pairs, Row, all, row};
 
 /// A tool that the page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ fn as_code(text: &str) -> String {
 }
 
 fn meaning(row: &Row) -> String {
-    let pairs = |pairs: super::Pairs| {
+    let pairs = |pairs: Pairs| {
         let pairs = pairs.iter();
         let pairs: Vec<String> = pairs.map(|(key, value)| format!("`{key}` = `{value}`")).collect();
         pairs.join(", ")
@@ -158,26 +159,15 @@ fn meaning(row: &Row) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::all;
-    use super::*;
-
-    #[test]
-    fn remarks_name_known_flags() {
-        let command = <crate::cli::Cli as clap::CommandFactory>::command();
-        for (_, flag, _) in REMARKS {
-            assert!(own(&command, flag).is_some() || row(flag).is_some(), "{flag}");
-        }
+#[test]
+fn remarks_name_known_flags_and_no_flag_is_in_two_places() {
+    let command = super::run_command();
+    for (_, flag, _) in REMARKS {
+        assert!(own(&command, flag).is_some() || row(flag).is_some(), "{flag}");
     }
-
-    #[test]
-    fn no_flag_is_in_two_places() {
-        let command = <crate::cli::Cli as clap::CommandFactory>::command();
-        for row in all() {
-            assert!(own(&command, row.long).is_none(), "{}", row.long);
-            let same = all().filter(|other| other.long == row.long);
-            assert_eq!(same.count(), 1, "{}", row.long);
-        }
+    for row in all() {
+        assert!(own(&command, row.long).is_none(), "{}", row.long);
+        let same = all().filter(|other| other.long == row.long);
+        assert_eq!(same.count(), 1, "{}", row.long);
     }
 }

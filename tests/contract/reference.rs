@@ -2,6 +2,7 @@
 //! by interface, with links from each name to its definition.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use wit_parser::{
     Docs, Function, Handle, Interface, InterfaceId, PackageId, Resolve, Type, TypeDef, TypeDefKind,
@@ -256,82 +257,74 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
+fn reference(wit: &str) -> String {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("a.wit", wit).unwrap();
+    markdown(&resolve, package)
+}
 
-    use super::*;
-
-    fn reference(wit: &str) -> String {
-        let mut resolve = Resolve::default();
-        let package = resolve.push_str("a.wit", wit).unwrap();
-        markdown(&resolve, package)
-    }
-
-    #[test]
-    fn every_item_has_its_sentence_and_its_link() {
-        let page = reference(
-            "package a:b@1.2.3;
-            /// Numbers.
-            interface numbers {
-                /// One of them.
-                record one {
-                    /// An amount | a number.
-                    much: option<u32>,
-                }
+#[test]
+fn every_item_has_its_sentence_and_its_link() {
+    let page = reference(
+        "package a:b@1.2.3;
+        /// Numbers.
+        interface numbers {
+            /// One of them.
+            record one {
+                /// An amount | a number.
+                much: option<u32>,
             }
-            /// Sums.
-            interface sums {
-                use numbers.{one};
-                /// A box of them.
-                resource bag {
-                    /// Adds
-                    /// some.
-                    add: func(ones: list<one>) -> result<one, string>;
-                }
-                /// Adds two.
-                plus: func(a: one, b: one) -> one;
+        }
+        /// Sums.
+        interface sums {
+            use numbers.{one};
+            /// A box of them.
+            resource bag {
+                /// Adds
+                /// some.
+                add: func(ones: list<one>) -> result<one, string>;
             }
-            /// A world.
-            world w { import numbers; export sums; }",
-        );
-        for expected in [
-            "# `a:b` 1.2.3\n",
-            "### `w`\n\nA world.\n\nExports: [`sums`](#sums)\n\nImports: [`numbers`](#numbers)\n",
-            "## numbers\n\nNumbers.\n\n### numbers.one\n\nA record. One of them.\n",
-            "| `much` | `option<u32>` | An amount \\| a number. |\n",
-            "| `add` | `func(ones: list<`[`one`](#numbersone)`>) -> result<`[`one`](#numbersone)`, string>` | Adds some. |\n",
-            "### sums.plus\n\n`func(a: `[`one`](#numbersone)`, b: `[`one`](#numbersone)`) -> `[`one`](#numbersone)\n\nAdds two.\n",
-        ] {
-            assert!(page.contains(expected), "{expected}\n{page}");
+            /// Adds two.
+            plus: func(a: one, b: one) -> one;
         }
+        /// A world.
+        world w { import numbers; export sums; }",
+    );
+    for expected in [
+        "# `a:b` 1.2.3\n",
+        "### `w`\n\nA world.\n\nExports: [`sums`](#sums)\n\nImports: [`numbers`](#numbers)\n",
+        "## numbers\n\nNumbers.\n\n### numbers.one\n\nA record. One of them.\n",
+        "| `much` | `option<u32>` | An amount \\| a number. |\n",
+        "| `add` | `func(ones: list<`[`one`](#numbersone)`>) -> result<`[`one`](#numbersone)`, string>` | Adds some. |\n",
+        "### sums.plus\n\n`func(a: `[`one`](#numbersone)`, b: `[`one`](#numbersone)`) -> `[`one`](#numbersone)\n\nAdds two.\n",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
     }
+}
 
-    /// The committed page matches the contract; `BLESS=1` rewrites it.
-    #[test]
-    fn the_reference_matches_the_contract() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut resolve = Resolve::default();
-        let (package, _) = resolve.push_dir(root.join("wit")).unwrap();
-        let page = markdown(&resolve, package);
-        let path = root.join("plugins/guide/reference.md");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &page).unwrap();
-        }
-        let committed = std::fs::read_to_string(&path).unwrap();
-        assert!(page == committed, "plugins/guide/reference.md differs; BLESS=1 rewrites it");
-        // Every link leads to a heading.
-        let headings: Vec<String> = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("## ").or(line.strip_prefix("### ")))
-            .map(|heading| heading.replace(['.', '`'], "").to_lowercase())
-            .collect();
-        for link in page.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(headings.iter().any(|heading| heading == link), "{link}");
-        }
-        // And every item has a sentence.
-        let bare =
-            page.lines().find(|line| line.ends_with("|  |") || line.trim_end() == "A record.");
-        assert_eq!(bare, None);
+/// The committed page matches the contract; `BLESS=1` rewrites it.
+#[test]
+fn the_reference_matches_the_contract() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(root.join("wit")).unwrap();
+    let page = markdown(&resolve, package);
+    let path = root.join("plugins/guide/reference.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
     }
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert!(page == committed, "plugins/guide/reference.md differs; BLESS=1 rewrites it");
+    // Every link leads to a heading.
+    let headings: Vec<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## ").or(line.strip_prefix("### ")))
+        .map(|heading| heading.replace(['.', '`'], "").to_lowercase())
+        .collect();
+    for link in page.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(headings.iter().any(|heading| heading == link), "{link}");
+    }
+    // And every item has a sentence.
+    let bare = page.lines().find(|line| line.ends_with("|  |") || line.trim_end() == "A record.");
+    assert_eq!(bare, None);
 }
