@@ -4,14 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::builder::FalseyValueParser;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::options::Sandbox;
+use super::options::{Form, Sandbox};
 use super::test;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::print::{json, write_stdout};
 use model::clean;
 use model::plugin::Kind;
 use plugins::PluginError;
@@ -37,9 +35,8 @@ pub struct Args {
     /// Measure only the cases whose name contains this text
     #[arg(long, value_name = "TEXT", env = "RUNNER_BENCH_FILTER")]
     filter: Option<String>,
-    /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     sandbox: Sandbox,
 }
@@ -74,7 +71,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             suite.plugin().kind.name()
         )));
     }
-    let failed = |error: PluginError| Failure::new(Exit::Plugin, error.to_string());
+    let failed = |error: PluginError| Failure::new(Exit::Plugin, error);
     let (mut cases, mut events, mut time) = (Vec::new(), 0_u32, 0.0);
     for case in &suite.cases {
         let Some(mut calls) = suite.rehearse(case).map_err(failed)? else {
@@ -103,9 +100,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             args.dir.display()
         )));
     }
-    let bench = Bench { cases, events_per_s: f64::from(events) / time };
-    write_stdout(&if args.json { json(&bench)? } else { text(&bench) })?;
-    Ok(ExitCode::SUCCESS)
+    args.form.print(&Bench { cases, events_per_s: f64::from(events) / time }, text)
 }
 
 fn text(bench: &Bench) -> String {

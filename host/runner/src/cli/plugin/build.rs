@@ -59,9 +59,7 @@ enum Targets {
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
-        let built = wrap(&args.from, args.output.as_deref())?;
-        args.form.print(&built, text)?;
-        return Ok(ExitCode::SUCCESS);
+        return args.form.print(&wrap(&args.from, args.output.as_deref())?, text);
     }
     if args.output.is_some() {
         let message =
@@ -73,9 +71,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Targets::Unknown => Target::Unknown,
         Targets::Wasip2 => Target::Wasip2,
     };
-    let built = build(&project, target, &shell)?;
-    args.form.print(&built, text)?;
-    Ok(ExitCode::SUCCESS)
+    args.form.print(&build(&project, target, &shell)?, text)
 }
 
 /// Runs a compiler. Its output goes to stderr: stdout carries the result.
@@ -99,16 +95,11 @@ fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus>
 }
 
 fn text(built: &Component) -> String {
-    let imports = if built.imports.is_empty() {
-        "nothing".to_owned()
-    } else {
-        let imports: Vec<&str> = built.imports.iter().map(String::as_str).collect();
-        imports.join(", ")
-    };
-    let kept = if built.kept {
-        "  kept     its sources have not changed; to build it again, remove it\n"
-    } else {
-        ""
+    let imports: Vec<&str> = built.imports.iter().map(String::as_str).collect();
+    let imports = if imports.is_empty() { "nothing".to_owned() } else { imports.join(", ") };
+    let kept = match built.kept {
+        true => "  kept     its sources have not changed; to build it again, remove it\n",
+        false => "",
     };
     format!(
         "{}\n{kept}  size     {}\n  sha256   {}\n  imports  {imports}\n",

@@ -5,15 +5,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::facts;
-use super::facts::Server;
+use super::facts::{self, Description, row};
 use super::options::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
-use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
-use model::plugin::{Kind, Limits};
+use model::plugin::Limits;
 use plugins::PluginError;
 use plugins::examine::{self, AtRest, Moment};
 use plugins::imports::Import;
@@ -66,16 +63,8 @@ struct Facts {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct LoadedFacts {
-    name: String,
-    version: String,
-    summary: String,
-    kind: Kind,
-    contract: String,
-    /// Absent of other plugins than backends, and of a backend that needs a configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<Server>,
-    config_keys: Vec<Key>,
-    config_schema: Value,
+    #[serde(flatten)]
+    description: Description,
     /// Linear memory of an instance after `describe`.
     memory_at_rest_bytes: u64,
     measured: Times,
@@ -116,8 +105,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         loaded,
         limits: Limits::default(),
     };
-    args.form.print(&facts, text)?;
-    failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(raised_by(error)))
+    let shown = args.form.print(&facts, text)?;
+    failed.map_or(Ok(shown), |error| Err(raised_by(error)))
 }
 
 fn look(plugin: Plugin) -> Result<LoadedFacts, PluginError> {
@@ -127,18 +116,10 @@ fn look(plugin: Plugin) -> Result<LoadedFacts, PluginError> {
         Moment::Before => started = Instant::now(),
         Moment::After => instances.push(started.elapsed()),
     })?;
-    let server = examine::server(&plugin)?.map(Server::new);
     instances.sort();
     let median = instances.get(instances.len() / 2).copied();
     Ok(LoadedFacts {
-        name: info.name,
-        version: info.version,
-        summary: info.summary,
-        kind: plugin.kind,
-        contract: plugin.contract.version().to_owned(),
-        server,
-        config_keys: keys(&info.config_schema),
-        config_schema: info.config_schema,
+        description: Description::new(&plugin, info)?,
         memory_at_rest_bytes: memory_bytes,
         measured: Times {
             compile_seconds: plugin.loading.compiled_in.unwrap_or_default().as_secs_f64(),
@@ -149,36 +130,25 @@ fn look(plugin: Plugin) -> Result<LoadedFacts, PluginError> {
 
 fn text(facts: &Facts) -> String {
     let mut text = match &facts.loaded {
-        Some(loaded) => format!(
-            "{} {}, a {}: {}\n\n",
-            loaded.name,
-            loaded.version,
-            loaded.kind.name(),
-            loaded.summary
-        ),
+        Some(loaded) => loaded.description.headline(),
         None => format!("{} does not load\n\n", facts.plugin),
     };
     let mut rows = vec![
-        ["file".to_owned(), facts.origin.clone()],
-        ["size".to_owned(), facts::size(facts.size_bytes)],
-        ["sha256".to_owned(), facts.sha256.clone()],
+        row("file", facts.origin.clone()),
+        row("size", facts::size(facts.size_bytes)),
+        row("sha256", facts.sha256.clone()),
     ];
-    if let Some(stale) = &facts.stale {
-        rows.push(["sources".to_owned(), format!("STALE: {stale}")]);
-    }
+    rows.extend(facts.stale.iter().map(|stale| row("sources", format!("STALE: {stale}"))));
     if let Some(loaded) = &facts.loaded {
-        let time = |seconds: f64| facts::time(Duration::from_secs_f64(seconds));
-        let measured = &loaded.measured;
+        let measured =
+            |seconds: f64| format!("{} (measured)", facts::time(Duration::from_secs_f64(seconds)));
         rows.extend([
-            ["contract".to_owned(), format!("runner:plugin {}", loaded.contract)],
-            ["compile time".to_owned(), format!("{} (measured)", time(measured.compile_seconds))],
-            [
-                "instance time".to_owned(),
-                format!("{} (measured)", time(measured.instantiate_seconds)),
-            ],
-            ["memory at rest".to_owned(), facts::size(loaded.memory_at_rest_bytes)],
+            loaded.description.contract(),
+            row("compile time", measured(loaded.measured.compile_seconds)),
+            row("instance time", measured(loaded.measured.instantiate_seconds)),
+            row("memory at rest", facts::size(loaded.memory_at_rest_bytes)),
         ]);
-        rows.extend(loaded.server.iter().flat_map(Server::rows));
+        rows.extend(loaded.description.server());
     }
     text += &facts::columns(&rows);
     if let Some(imports) = &facts.imports {
@@ -193,10 +163,9 @@ fn text(facts: &Facts) -> String {
     }
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";
-        text += &if loaded.config_keys.is_empty() {
-            "  none\n".to_owned()
-        } else {
-            facts::keys(&loaded.config_keys)
+        text += &match loaded.description.config_keys.as_slice() {
+            [] => "  none\n".to_owned(),
+            keys => facts::keys(keys),
         };
     }
     text + &format!(
@@ -215,7 +184,7 @@ fn limits(limits: &Limits) -> String {
                 (_, Some(name)) => (name, facts::time(Duration::from_millis(number))),
                 _ => (name.as_str(), value.to_string()),
             };
-            [name.to_owned(), value]
+            row(name, value)
         })
         .collect();
     facts::columns(&rows)

@@ -4,15 +4,64 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::author::keys::{Key, wrapped};
+use crate::author::keys::{self, Key, wrapped};
+use model::plugin::Kind;
 use model::target::Target;
 use plugins::backend::{Authentication, Outside};
+use plugins::load::Plugin;
+use plugins::{Info, PluginError, examine};
+
+/// A plugin's description of itself.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Description {
+    name: String,
+    version: String,
+    summary: String,
+    kind: Kind,
+    contract: String,
+    /// Absent of other plugins than backends, and of a backend that needs a configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<Server>,
+    pub config_keys: Vec<Key>,
+    config_schema: Value,
+}
+
+impl Description {
+    pub fn new(plugin: &Plugin, info: Info) -> Result<Self, PluginError> {
+        Ok(Description {
+            name: info.name,
+            version: info.version,
+            summary: info.summary,
+            kind: plugin.kind,
+            contract: plugin.contract.version().to_owned(),
+            server: examine::server(plugin)?.map(Server::new),
+            config_keys: keys::keys(&info.config_schema),
+            config_schema: info.config_schema,
+        })
+    }
+
+    pub fn headline(&self) -> String {
+        let Description { name, version, summary, kind, .. } = self;
+        format!("{name} {version}, a {}: {summary}\n\n", kind.name())
+    }
+
+    pub fn contract(&self) -> [String; 2] {
+        row("contract", format!("runner:plugin {}", self.contract))
+    }
+
+    /// The rows on a backend's server.
+    pub fn server(&self) -> impl Iterator<Item = [String; 2]> {
+        self.server.iter().flat_map(Server::rows)
+    }
+}
 
 /// A backend's facts about its server and the user's key, as a run takes them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Server {
+struct Server {
     default_url: String,
     /// True if a run uses that address by default.
     default_url_is_this_machine: bool,
@@ -30,22 +79,20 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(outside: Outside) -> Self {
+    fn new(outside: Outside) -> Self {
         let is_here = Target::parse(&outside.default_url).is_ok_and(|target| target.is_loopback());
+        let names = |headers: &[(String, String)]| {
+            let names = headers.iter().map(|(name, _)| name.to_ascii_lowercase());
+            names.collect::<Vec<_>>().join(", ")
+        };
         let (authentication, key_header, signed_for) = match outside.credentials.scheme {
             Authentication::Bearer => ("bearer", Some("authorization".to_owned()), None),
             Authentication::Header(header) => ("header", Some(header.to_ascii_lowercase()), None),
             Authentication::Sigv4(service) => {
                 ("sigv4", Some("authorization".to_owned()), Some(service))
             }
-            Authentication::Hmac(hmac) => {
-                let names = hmac.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
-                ("hmac", Some(names.collect::<Vec<_>>().join(", ")), None)
-            }
-            Authentication::Token(token) => {
-                let names = token.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
-                ("token", Some(names.collect::<Vec<_>>().join(", ")), None)
-            }
+            Authentication::Hmac(hmac) => ("hmac", Some(names(&hmac.headers)), None),
+            Authentication::Token(token) => ("token", Some(names(&token.headers)), None),
             Authentication::None => ("none", None, None),
         };
         let controls = outside.controls.into_iter();
@@ -62,12 +109,10 @@ impl Server {
         }
     }
 
-    pub fn rows(&self) -> Vec<[String; 2]> {
-        let row = |name: &str, value: String| [name.to_owned(), value];
-        let here = if self.default_url_is_this_machine {
-            ""
-        } else {
-            " (not this machine: a run needs --base-url)"
+    fn rows(&self) -> Vec<[String; 2]> {
+        let here = match self.default_url_is_this_machine {
+            true => "",
+            false => " (not this machine: a run needs --base-url)",
         };
         let key = match (&self.key_header, &self.signed_for) {
             (None, _) => "none: the server wants no key".to_owned(),
@@ -79,21 +124,14 @@ impl Server {
             }
             (Some(header), None) => format!("header `{header}`"),
         };
+        let controls = self.control_requests.iter();
+        let controls: Vec<_> =
+            controls.map(|(name, request)| format!("{name} ({request})")).collect();
+        let controls = if controls.is_empty() { "none".to_owned() } else { controls.join(", ") };
         let mut rows =
             vec![row("default URL", format!("{}{here}", self.default_url)), row("key", key)];
-        if let Some(variable) = &self.key_variable {
-            rows.push(row("key variable", variable.clone()));
-        }
-        rows.push(row(
-            "control requests",
-            if self.control_requests.is_empty() {
-                "none".to_owned()
-            } else {
-                let all = self.control_requests.iter();
-                let all = all.map(|(name, request)| format!("{name} ({request})"));
-                all.collect::<Vec<_>>().join(", ")
-            },
-        ));
+        rows.extend(self.key_variable.iter().map(|name| row("key variable", name.clone())));
+        rows.push(row("control requests", controls));
         rows
     }
 }
@@ -159,6 +197,10 @@ fn listed(
         *text += &format!("{deeper}Keys of its table:\n");
         listed(&table.keys, &path, indent + 3, seen, text);
     }
+}
+
+pub fn row(name: &str, value: String) -> [String; 2] {
+    [name.to_owned(), value]
 }
 
 /// The rows of a table. Each column is as wide as its widest cell; the last column is not padded.

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::facts;
-use super::facts::Server;
+use super::facts::{self, Description, row};
 use super::options::{Folders, Form, Sandbox, meant};
-use crate::author::keys::{Key, example, keys};
+use crate::author::keys::example;
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
 use model::plugin::Kind;
@@ -38,53 +37,31 @@ pub struct Args {
 #[serde(rename_all = "kebab-case")]
 struct Plate {
     plugin: String,
-    name: String,
-    version: String,
-    summary: String,
-    kind: Kind,
-    contract: String,
     sha256: String,
-    /// Absent of other plugins than backends, and of a backend that needs a configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<Server>,
-    config_keys: Vec<Key>,
-    config_schema: serde_json::Value,
+    #[serde(flatten)]
+    description: Description,
     example: String,
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = args.sandbox.load(&meant(&args.plugin)?, &args.folders.search())?;
-    let info = examine::describe(&plugin)?;
-    let server = examine::server(&plugin)?.map(Server::new);
-    let config_keys = keys(&info.config_schema);
-    let plate = Plate {
-        example: example(plugin.kind, &plugin.name, &config_keys),
-        plugin: plugin.name,
-        name: info.name,
-        version: info.version,
-        summary: info.summary,
-        kind: plugin.kind,
-        contract: plugin.contract.version().to_owned(),
-        sha256: plugin.digest,
-        server,
-        config_keys,
-        config_schema: info.config_schema,
-    };
-    args.form.print(&plate, text)?;
-    Ok(ExitCode::SUCCESS)
+    let description = Description::new(&plugin, examine::describe(&plugin)?)?;
+    let example = example(plugin.kind, &plugin.name, &description.config_keys);
+    let (kind, sha256) = (plugin.kind, plugin.digest);
+    let plate = Plate { plugin: plugin.name, sha256, description, example };
+    args.form.print(&plate, |plate| text(plate, kind))
 }
 
-fn text(plate: &Plate) -> String {
-    let kind = plate.kind.name();
-    let table = match plate.kind {
-        Kind::Scorer => "scorers".to_owned(),
-        Kind::Backend | Kind::Dataset => kind.to_owned(),
+fn text(plate: &Plate, kind: Kind) -> String {
+    let Plate { description, sha256, .. } = plate;
+    let table = match kind {
+        Kind::Scorer => "scorers",
+        Kind::Backend | Kind::Dataset => kind.name(),
     };
-    let keys = if plate.config_keys.is_empty() {
-        "It has no configuration keys.\n".to_owned()
-    } else {
-        format!("Keys of [{table}.config]:\n{}", facts::keys(&plate.config_keys))
+    let keys = match description.config_keys.as_slice() {
+        [] => "It has no configuration keys.\n".to_owned(),
+        keys => format!("Keys of [{table}.config]:\n{}", facts::keys(keys)),
     };
     let example: String = (plate.example.lines())
         .map(|line| match line {
@@ -92,14 +69,8 @@ fn text(plate: &Plate) -> String {
             line => format!("  {line}\n"),
         })
         .collect();
-    let mut rows = vec![
-        ["contract".to_owned(), format!("runner:plugin {}", plate.contract)],
-        ["sha256".to_owned(), plate.sha256.clone()],
-    ];
-    rows.extend(plate.server.iter().flat_map(Server::rows));
-    let rows = facts::columns(&rows);
-    format!(
-        "{} {}, a {kind}: {}\n\n{rows}\n{keys}\nIn a scenario, with all defaults:\n{example}",
-        plate.name, plate.version, plate.summary
-    )
+    let mut rows = vec![description.contract(), row("sha256", sha256.clone())];
+    rows.extend(description.server());
+    let (headline, rows) = (description.headline(), facts::columns(&rows));
+    format!("{headline}{rows}\n{keys}\nIn a scenario, with all defaults:\n{example}")
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::facts;
 use super::options::{Folders, Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
-use crate::cli::error::CliError;
 use crate::cli::failure::Failure;
 use crate::cli::flags::{backends, datasets};
 use crate::cli::print::tell;
@@ -93,8 +92,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let order = [Kind::Backend, Kind::Dataset, Kind::Scorer];
     let place = |entry: &Entry| order.iter().position(|kind| *kind == entry.kind);
     listing.plugins.sort_by_key(place);
-    args.form.print(&listing, text)?;
-    Ok(ExitCode::SUCCESS)
+    args.form.print(&listing, text)
 }
 
 /// The description of each plugin, in the order of the names. Each is compiled on its own thread.
@@ -146,7 +144,7 @@ fn names_of_others() -> Vec<Name> {
 
 /// The files of a folder that are named like components, in order.
 fn components(folder: &Path) -> Result<Vec<String>, Failure> {
-    let unreadable = CliError::read("the folder ", folder);
+    let unreadable = Failure::read("the folder ", folder);
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
         let path = entry.map_err(&unreadable)?.path();

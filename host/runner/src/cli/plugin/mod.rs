@@ -16,7 +16,7 @@ pub(super) mod options;
 use std::process::ExitCode;
 
 use super::failure::Failure;
-use super::print::write_stdout;
+use super::print::finish;
 use crate::guide::Page;
 
 /// Create, build, check, test and list plugins
@@ -74,9 +74,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Record(args) => record::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
-        Command::Guide(args) => {
-            write_stdout(args.page.text())?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Guide(args) => finish(args.page.text()),
     }
 }

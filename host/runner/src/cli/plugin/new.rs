@@ -62,8 +62,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         folder,
         files: files.into_keys().collect(),
     };
-    args.form.print(&made, text)?;
-    Ok(ExitCode::SUCCESS)
+    args.form.print(&made, text)
 }
 
 fn text(made: &NewProject) -> String {

@@ -3,12 +3,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::print::{json, write_stdout};
+use crate::cli::print::{finish, json};
 use model::plugin::Limits;
 use plugins::PluginError;
 use plugins::load::{Plugin, SearchPath, load_within};
@@ -16,19 +16,19 @@ use scenario::Scenario;
 
 /// Output format of a subcommand.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Form {
+pub(in crate::cli) struct Form {
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_JSON")]
     pub(super) json: bool,
 }
 
 impl Form {
-    pub(super) fn print<F: Serialize>(
+    pub(in crate::cli) fn print<F: Serialize>(
         &self,
         facts: &F,
         text: impl FnOnce(&F) -> String,
-    ) -> Result<(), Failure> {
-        if self.json { write_stdout(&json(facts)?) } else { write_stdout(&text(facts)) }
+    ) -> Result<ExitCode, Failure> {
+        finish(&if self.json { json(facts)? } else { text(facts) })
     }
 }
 
@@ -65,10 +65,8 @@ impl Sandbox {
         let keys: Vec<String> = self.sandbox.iter().map(|key| format!("sandbox.{key}")).collect();
         let (scenario, problems) = Scenario::assigned(&keys);
         let problems = problems.iter().map(|problem| format!("--sandbox: {}", problem.message()));
-        match problems.collect::<Vec<_>>() {
-            none if none.is_empty() => Ok(session::limits(&scenario)),
-            problems => Err(Failure::several(Exit::CommandLine, problems)),
-        }
+        Failure::of_any(Exit::CommandLine, problems)?;
+        Ok(session::limits(&scenario))
     }
 
     pub(super) fn load(&self, name: &str, search: &SearchPath) -> Result<Plugin, Failure> {

@@ -6,12 +6,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
-use clap::builder::FalseyValueParser;
-
 use super::options::{Form, shipped_alone};
 use super::test::{self, component, text};
 use crate::cli::artifacts::Artifacts;
-use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::TargetKeys;
 use crate::cli::print::{tell, write_styled};
@@ -65,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", env = "RUNNER_RECORD_OUTPUT_TOKENS", default_value_t = 16)]
     output_tokens: u32,
     /// Ask for a reply that is not streamed, if the case has no settings.json
-    #[arg(long, env = "RUNNER_RECORD_NO_STREAM", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_RECORD_NO_STREAM")]
     no_stream: bool,
     #[command(flatten)]
     keys: TargetKeys,
@@ -96,14 +93,14 @@ struct Draft {
 impl Draft {
     fn new(folder: PathBuf) -> Result<Self, Failure> {
         let is_new = !folder.exists();
-        std::fs::create_dir_all(&folder).map_err(CliError::write(&folder, ""))?;
+        std::fs::create_dir_all(&folder).map_err(Failure::write(&folder, ""))?;
         Ok(Draft { folder, is_new, written: Vec::new() })
     }
 
     /// Writes a file that is not the user's.
     fn write(&mut self, name: &str, content: &[u8]) -> Result<(), Failure> {
         let path = self.folder.join(name);
-        std::fs::write(&path, content).map_err(CliError::write(&path, ""))?;
+        std::fs::write(&path, content).map_err(Failure::write(&path, ""))?;
         self.written.push(path);
         Ok(())
     }
@@ -165,10 +162,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let suite = read(&plugin, &draft.folder)?;
     let Some(exchange) = suite.cases[0].ask() else {
-        return Err(Failure::input(format!(
-            "`{}` holds no sample to send",
-            draft.folder.display()
-        )));
+        let folder = draft.folder.display();
+        return Err(Failure::input(format!("`{folder}` holds no sample to send")));
     };
     let mut dialect = recorder.open()?;
     let call = dialect.encode(&exchange.sample, &exchange.settings, exchange.earlier.as_ref())?;
@@ -219,12 +214,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     // Kept also if the plugin cannot read it: the case is then for mending the plugin.
     draft.keep();
     if args.form.json {
-        args.form.print(&made, |_| String::new())?
+        args.form.print(&made, |_| String::new())?;
     } else {
         write_styled(&text::case(&timed, 0))?;
         args.form.print(&made, text)?;
     }
-    Ok(if made.report.holds() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Plugin as u8) })
+    Ok(if made.report.holds() { ExitCode::SUCCESS } else { Exit::Plugin.into() })
 }
 
 fn text(made: &NewCase) -> String {
@@ -276,9 +271,9 @@ impl Args {
             && !self.case.starts_with('.')
             && !self.case.contains(['/', '\\']);
         if !is_name {
+            let case = &self.case;
             return Err(Failure::command_line(format!(
-                "--case: `{}` is not the name of a folder",
-                self.case
+                "--case: `{case}` is not the name of a folder"
             )));
         }
         let folder = self.dir.join("cases").join(&self.case);
@@ -311,8 +306,8 @@ impl From<RecordError> for Failure {
         match error {
             RecordError::Check(error) => error.into(),
             RecordError::Plugin(error) => error.into(),
-            RecordError::NoModel { .. } => Failure::input(error.to_string()),
-            RecordError::TooLong => Failure::new(Exit::Target, error.to_string()),
+            RecordError::NoModel { .. } => Failure::input(error),
+            RecordError::TooLong => Failure::new(Exit::Target, error),
         }
     }
 }

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::author::fresh;
 use crate::cli::artifacts::Artifacts;
-use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::{json, tell, write_stdout, write_styled};
 use model::clean;
@@ -43,13 +41,13 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", env = "RUNNER_TEST_FILTER")]
     filter: Option<String>,
     /// Rewrite failing expectations with the plugin's output; review the diff afterwards
-    #[arg(long, env = "RUNNER_TEST_BLESS", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_TEST_BLESS")]
     bless: bool,
     /// Output format
     #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
+    #[arg(long, env = "RUNNER_JSON", conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
     sandbox: Sandbox,
@@ -80,7 +78,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Err(failure) => {
             // A program that reads a report in a machine's form finds the reason in it, and not
             // yesterday's report.
-            if failure.number() != Exit::CommandLine as u8 {
+            if failure.exit != Exit::CommandLine {
                 let file = args.plugin.clone();
                 let file = file.unwrap_or_else(|| args.dir.display().to_string());
                 print(&SuiteReport::untested(file, failure.message()), format)?;
@@ -125,7 +123,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     Ok(match report.failed {
         0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(Exit::Plugin as u8),
+        _ => Exit::Plugin.into(),
     })
 }
 
@@ -133,7 +131,7 @@ fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => Ok(()),
         Format::Junit => {
-            let xml = junit::xml(report).map_err(CliError::cannot("write JUnit's XML"))?;
+            let xml = junit::xml(report).map_err(Failure::cannot("write JUnit's XML"))?;
             write_stdout(&xml)
         }
         Format::Json => write_stdout(&json(report)?),
@@ -175,10 +173,8 @@ pub(super) fn suite(
 }
 
 pub(super) fn read(plugin: &Plugin, limits: Limits, cases: &[PathBuf]) -> Result<Suite, Failure> {
-    Suite::read(plugin.clone(), limits, cases).map_err(|mistakes| {
-        let mistakes = mistakes.iter().map(ToString::to_string);
-        Failure::several(Exit::Input, mistakes.collect())
-    })
+    let read = Suite::read(plugin.clone(), limits, cases);
+    read.map_err(|mistakes| Failure::several(Exit::Input, mistakes))
 }
 
 /// The named component, or the component built from the project's present sources.
