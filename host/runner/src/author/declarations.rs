@@ -90,19 +90,14 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
         }
         TypeDefKind::Variant(variant) => {
             let cases = variant.cases.iter().map(|case| {
-                let value = case.ty.as_ref();
-                let value =
-                    value.map_or_else(String::new, |ty| format!("; val: {}", here.spelled(ty)));
-                format!("{}  | {{ tag: \"{}\"{value} }}\n", documented(&case.docs, "  "), case.name)
+                let value = case.ty.as_ref().map(|ty| format!("; val: {}", here.spelled(ty)));
+                let value = value.unwrap_or_default();
+                (&case.docs, format!("{{ tag: \"{}\"{value} }}", case.name))
             });
-            format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
+            union(&name, cases)
         }
         TypeDefKind::Enum(words) => {
-            let cases = words
-                .cases
-                .iter()
-                .map(|case| format!("{}  | \"{}\"\n", documented(&case.docs, "  "), case.name));
-            format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
+            union(&name, words.cases.iter().map(|case| (&case.docs, format!("\"{}\"", case.name))))
         }
         TypeDefKind::Resource => {
             let functions = resolve.interfaces[interface].functions.values();
@@ -122,6 +117,11 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
         _ => format!("export type {name} = {};\n", here.kind(&ty.kind)),
     };
     docs + &body
+}
+
+fn union<'d>(name: &str, cases: impl Iterator<Item = (&'d Docs, String)>) -> String {
+    let cases = cases.map(|(docs, case)| format!("{}  | {case}\n", documented(docs, "  ")));
+    format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
 }
 
 /// The names of types, from where they are written.
@@ -164,10 +164,7 @@ impl Names<'_> {
             }
             TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)) => self.id(*id),
             // The error is thrown.
-            TypeDefKind::Result(result) => {
-                let value = result.ok.as_ref();
-                value.map_or_else(|| "void".to_owned(), |ty| self.spelled(ty))
-            }
+            TypeDefKind::Result(result) => self.returned(result.ok.as_ref()),
             _ => "unknown".to_owned(),
         }
     }
@@ -177,10 +174,12 @@ impl Names<'_> {
         let params = function.params.iter().skip(usize::from(is_method));
         let params =
             params.map(|param| format!("{}: {}", camel(&param.name), self.spelled(&param.ty)));
-        let result = function.result.as_ref();
-        let result = result.map_or_else(|| "void".to_owned(), |ty| self.spelled(ty));
         let params = params.collect::<Vec<_>>().join(", ");
-        format!("{}({params}): {result};", camel(name))
+        format!("{}({params}): {};", camel(name), self.returned(function.result.as_ref()))
+    }
+
+    fn returned(&self, ty: Option<&Type>) -> String {
+        ty.map_or_else(|| "void".to_owned(), |ty| self.spelled(ty))
     }
 }
 

@@ -50,19 +50,15 @@ pub fn keys(schema: &Value) -> Vec<Key> {
 /// The keys of a table within a schema; `left` is the number of keys that may still be listed in
 /// the tables within it.
 fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
-    let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let properties = schema["properties"].as_object();
     let properties = properties.into_iter().flatten();
     let keys = properties.map(|(key, rules)| Key {
         key: key.clone(),
         kind: kind(root, rules, 0),
-        required: required.contains(&key.as_str()),
-        default: (rules.get("default").cloned()).filter(|value| !value.is_null()),
-        description: (rules.get("description").and_then(Value::as_str))
+        required: required.iter().any(|required| required == key),
+        default: Some(rules["default"].clone()).filter(|value| !value.is_null()),
+        description: (rules["description"].as_str())
             .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
         inner: inner(root, rules, None, (level, 0), left),
     });
@@ -82,11 +78,11 @@ fn inner(
     if level == LEVELS || depth > DEPTH {
         return None;
     }
-    if let Some(target) = rules.get("$ref").and_then(Value::as_str) {
+    if let Some(target) = rules["$ref"].as_str() {
         let found = root.pointer(target.strip_prefix('#')?)?;
         return inner(root, found, Some(target), (level, depth + 1), left);
     }
-    if let Some(properties) = rules.get("properties").and_then(Value::as_object) {
+    if let Some(properties) = rules["properties"].as_object() {
         *left = left.checked_sub(properties.len())?;
         return Some(Table {
             name: name.map(str::to_owned),
@@ -96,8 +92,7 @@ fn inner(
     if let Some(items) = rules.get("items") {
         return inner(root, items, name, (level, depth + 1), left);
     }
-    let parts =
-        ["oneOf", "anyOf", "allOf"].iter().find_map(|keyword| rules.get(keyword)?.as_array())?;
+    let parts = ["oneOf", "anyOf", "allOf"].iter().find_map(|keyword| rules[keyword].as_array())?;
     let mut parts = parts.iter().take(DEPTH);
     parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
@@ -106,7 +101,7 @@ fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "anything".to_owned();
     }
-    if let Some(target) = rules.get("$ref").and_then(Value::as_str)
+    if let Some(target) = rules["$ref"].as_str()
         && let Some(target) = (target.strip_prefix('#')).and_then(|path| root.pointer(path))
     {
         return kind(root, target, depth + 1);
@@ -114,29 +109,25 @@ fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if let Some(value) = rules.get("const") {
         return value.to_string();
     }
-    if let Some(values) = rules.get("enum").and_then(Value::as_array) {
+    if let Some(values) = rules["enum"].as_array() {
         let values = values.iter().filter(|value| !value.is_null());
         return either(values.map(Value::to_string));
     }
     for keyword in ["oneOf", "anyOf", "allOf"] {
-        if let Some(parts) = rules.get(keyword).and_then(Value::as_array) {
-            let parts = parts.iter().filter(|part| !is_null(part));
+        if let Some(parts) = rules[keyword].as_array() {
+            let parts = parts.iter().filter(|part| part["type"] != "null");
             return either(parts.map(|part| kind(root, part, depth + 1)));
         }
     }
-    match rules.get("type") {
-        Some(Value::String(one)) => simple(root, rules, one, depth),
-        Some(Value::Array(several)) => either(
+    match &rules["type"] {
+        Value::String(one) => simple(root, rules, one, depth),
+        Value::Array(several) => either(
             (several.iter().filter_map(Value::as_str))
                 .filter(|one| *one != "null")
                 .map(|one| simple(root, rules, one, depth)),
         ),
         _ => "anything".to_owned(),
     }
-}
-
-fn is_null(rules: &Value) -> bool {
-    rules.get("type").and_then(Value::as_str) == Some("null")
 }
 
 fn simple(root: &Value, rules: &Value, name: &str, depth: usize) -> String {

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
+
 use super::name::Name;
 use super::{AuthorError, Language};
 use model::plugin::Kind;
@@ -71,8 +73,8 @@ fn own_folder(kind: Kind, language: Language) -> String {
 fn languages(kind: Kind) -> String {
     let has_template =
         |language: &Language| texts_below(&own_folder(kind, *language)).next().is_some();
-    let with = Language::ALL.into_iter().filter(has_template);
-    with.map(Language::name).collect::<Vec<_>>().join(", ")
+    let with = Language::value_variants().iter().filter(|language| has_template(language));
+    with.map(|language| language.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// A template's text with its placeholders in braces filled in.
@@ -116,14 +118,12 @@ mod tests {
         "my-engine".parse().unwrap()
     }
 
-    const KINDS: [Kind; 3] = [Kind::Backend, Kind::Dataset, Kind::Scorer];
-
     fn projects() -> Vec<(Kind, Language, Files)> {
         let mut projects = Vec::new();
-        for kind in KINDS {
-            for language in Language::ALL {
-                if let Ok(files) = project(kind, &name(), language) {
-                    projects.push((kind, language, files));
+        for kind in Kind::ALL.iter().copied() {
+            for language in Language::value_variants() {
+                if let Ok(files) = project(kind, &name(), *language) {
+                    projects.push((kind, *language, files));
                 }
             }
         }

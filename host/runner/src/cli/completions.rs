@@ -20,9 +20,8 @@ use std::sync::Arc;
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
-use super::error::CliError;
 use super::failure::Failure;
-use super::print::write_stdout;
+use super::print::finish;
 use line::Line;
 
 /// Names the shell that asks. It is this program's own, because others use `COMPLETE` too.
@@ -54,7 +53,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         .and_then(|shell| {
             shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)
         })
-        .map_err(CliError::cannot("write the script"))?;
+        .map_err(Failure::cannot("write the script"))?;
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if args.shell == Shell::Zsh {
         // A file in zsh's path of functions becomes the function's body: the first call also
@@ -62,8 +61,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         script +=
             "[[ \"$funcstack[1]\" = \"_runner\" ]] && _clap_dynamic_completer_runner \"$@\"\n";
     }
-    write_stdout(&script)?;
-    Ok(ExitCode::SUCCESS)
+    finish(&script)
 }
 
 /// True if a shell started this process to ask for a word's possible values.

@@ -12,14 +12,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ValueHint;
-use clap::builder::FalseyValueParser;
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::interrupt::{hangups, received};
 use super::words::one_of;
 use mock::{
     AnswerText, Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField,
-    RoleChunk, Script, ScriptError, Tls, TlsError, Transcriptions, UsageIn,
+    RoleChunk, Script, Tls, Transcriptions, UsageIn,
 };
 use model::duration::Span;
 
@@ -78,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RUNNER_MOCK_MAX_CONCURRENCY", help_heading = "Speed")]
     max_concurrency: Option<NonZeroUsize>,
     /// Cache prompt prefixes, and report how many tokens were found in the cache
-    #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
+    #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", help_heading = "Answers")]
     prefix_cache: bool,
     /// Report the engine's own timings, with this share of the time to first token as queueing
     ///
@@ -107,7 +106,7 @@ pub struct Args {
     #[arg(conflicts_with = "echo")]
     answer: Option<String>,
     /// Answer with the prompt, or in a chat with its last message
-    #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
+    #[arg(long, env = "RUNNER_MOCK_ECHO", help_heading = "Answers")]
     echo: bool,
     /// Number of tokens at the start of a chat's answer that are reasoning
     #[arg(long, value_name = "N", env = "RUNNER_MOCK_REASONING_TOKENS", help_heading = "Answers")]
@@ -134,7 +133,7 @@ pub struct Args {
     #[arg(value_parser = one_of::<Transcriptions>(), help_heading = "Dialect")]
     transcriptions: Option<Transcriptions>,
     /// Stream only new text on SGLang's /generate, instead of all text so far
-    #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
+    #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", help_heading = "Dialect")]
     incremental: bool,
 
     /// API key that requests must send as a bearer token
@@ -183,41 +182,9 @@ pub struct Args {
     faults: Vec<Fault>,
 }
 
-/// The reason why the mock engine cannot serve.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The flags contradict each other or the script's file, or have a wrong value.
-    #[error("{0}")]
-    Flags(String),
-    #[error(transparent)]
-    Script(#[from] ScriptError),
-    #[error(
-        "cannot listen on {address}: {source}; choose another with --host and --port (0: any free port)"
-    )]
-    Listen { address: String, source: std::io::Error },
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error("cannot write the log of requests to `{path}`: {source}")]
-    Truth { path: PathBuf, source: std::io::Error },
-    #[error("the mock engine cannot run: {0}")]
-    System(#[from] std::io::Error),
-}
-
-impl Error {
-    /// The exit code: 3 for a wrong script, 2 for wrong flags, an address or a file that cannot be
-    /// used, 1 for the rest.
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            Error::Script(_) => 3,
-            Error::Flags(_) | Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,
-            Error::System(_) => 1,
-        }
-    }
-}
-
 impl Args {
     /// The script: the file's, or the default one, overridden by the flags.
-    fn script(self) -> Result<Script, Error> {
+    fn script(self) -> Result<Script, Failure> {
         let mut script = match &self.script {
             Some(path) => Script::read(path)?,
             None => Script::default(),
@@ -228,10 +195,11 @@ impl Args {
         let parameters = (!parameters.is_empty()).then(|| parameters.join(","));
         self.check_batching(parameters.as_deref(), script.batching.is_some())?;
         let as_model = parameters.map(|own| {
-            let wrong = |why| Error::Flags(format!("invalid value '{own}' for '--model': {why}"));
+            let wrong = |why| format!("invalid value '{own}' for '--model': {why}");
             own.parse::<Parameters>().map_err(wrong)
         });
-        let batching = self.batching.or(as_model.transpose()?);
+        let as_model = as_model.transpose().map_err(Failure::command_line)?;
+        let batching = self.batching.or(as_model);
         fn set<T>(place: &mut T, flag: Option<T>) {
             if let Some(value) = flag {
                 *place = value;
@@ -267,7 +235,7 @@ impl Args {
 
     /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's
     /// file. The command line's own rules refuse flags that contradict `--batching`.
-    fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Error> {
+    fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Failure> {
         let batch = match as_model {
             Some(parameters) => format!("'--model {parameters}'"),
             None if in_file => "`batching` in the script".to_owned(),
@@ -280,12 +248,9 @@ impl Args {
             ("--spread", self.spread.is_some()),
             ("--max-concurrency", self.max_concurrency.is_some()),
         ];
-        match contradicting.into_iter().find(|(_, is_set)| *is_set) {
-            None => Ok(()),
-            Some((flag, _)) => {
-                Err(Error::Flags(format!("the argument '{flag}' cannot be used with {batch}")))
-            }
-        }
+        let first = contradicting.into_iter().find(|(_, is_set)| *is_set);
+        let wrong = |(flag, _)| format!("the argument '{flag}' cannot be used with {batch}");
+        Failure::of_any(Exit::CommandLine, first.map(wrong))
     }
 }
 
@@ -316,51 +281,72 @@ const ALL_CASES: &str = "*";
 use conformance::exec as conform;
 
 #[cfg(not(feature = "studies"))]
-fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
-    Err(Error::Flags(Failure::not_built("`--conformance`").message()))
+fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Failure> {
+    Err(Failure::not_built("`--conformance`"))
+}
+
+/// The error that the engine cannot listen on an address.
+fn unheard(address: &str) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| {
+        Failure::command_line(format!(
+            "cannot listen on {address}: {cause}; choose another with --host and --port (0: any free port)"
+        ))
+    }
+}
+
+/// The error of a system that does not let the engine run.
+fn system(cause: std::io::Error) -> Failure {
+    Failure::new(Exit::Bug, format!("the mock engine cannot run: {cause}"))
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    Ok(serve(args.clone())?)
-}
-
-fn serve(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
-    let listening = |source| Error::Listen { address: address.clone(), source };
-    let resolved = resolve(&args.host, args.port).map_err(listening)?;
+    let resolved = resolve(&args.host, args.port).map_err(unheard(&address))?;
     if let Some(name) = &args.conformance {
         return conform(name, resolved, &address);
     }
-    let truth = args.truth.clone();
     let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
+        (Some(certificate), Some(key)) => {
+            Some(Tls::read(certificate, key).map_err(Failure::command_line)?)
+        }
         _ => None,
     };
-    let script = args.script()?;
+    let script = args.clone().script()?;
     // A client may open thousands of connections; if the limit cannot be raised, they wait for
     // their turn.
     let _ = load::descriptors::allow(u64::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let engine = match truth {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(system)?.block_on(async {
+        let engine = match args.truth {
             Some(_) => Engine::with_truth(script)?,
             None => Engine::new(script)?,
         };
-        let listener = mock::listen(resolved).map_err(listening)?;
-        let mut stdout = std::io::stdout();
+        let listener = mock::listen(resolved).map_err(unheard(&address))?;
         let scheme = tls.as_ref().map_or("http", |_| "https");
-        writeln!(stdout, "listening on {scheme}://{}", listener.local_addr()?)?;
-        stdout.flush()?;
+        let at = listener.local_addr().map_err(system)?;
+        say(&format!("listening on {scheme}://{at}\n")).map_err(system)?;
         let served = Arc::clone(&engine);
         match tls {
             None => mock::serve(listener, served, interrupted()).await,
             Some(tls) => mock::serve_tls(listener, tls, served, interrupted()).await,
         }
-        if let Some(path) = truth {
-            write_truth(&path, &engine).map_err(|source| Error::Truth { path, source })?;
+        if let Some(path) = &args.truth {
+            write_truth(path, &engine).map_err(|cause| {
+                let path = path.display();
+                Failure::command_line(format!(
+                    "cannot write the log of requests to `{path}`: {cause}"
+                ))
+            })?;
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Prints a text at once, also to a pipe.
+fn say(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }
 
 fn resolve(host: &str, port: u16) -> std::io::Result<SocketAddr> {

@@ -99,9 +99,13 @@ fn of_flag(command: &str, flag: &str) -> Option<Offer> {
         ("device-metrics", _) => |written, _| matching(written, ["none", "nvml", "http://"]),
         ("endpoint", _) => endpoints,
         ("engine", _) => engines,
-        ("goodput", _) => objectives,
+        ("goodput", _) => {
+            |written, _| matching(written, objective::metrics().map(|name| format!("{name}:")))
+        }
         ("plugin", _) => plugins,
-        ("preset", "search" | "sweep") => presets,
+        ("preset", "search" | "sweep") => |written, _| {
+            described(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
+        },
         ("preset", _) => |written, _| matching(written, [run::accuracy::NAME]),
         ("resume", "sweep") => |written, line| results(written, line, "sweep.json"),
         ("resume", "search") => |written, line| results(written, line, "search.json"),
@@ -121,13 +125,18 @@ fn of_value(command: &str, value: &str) -> Option<Offer> {
     Some(match (value, command) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
         ("CASE", _) => |written, _| matching(written, shipped::cases().map(|(name, _)| name)),
-        ("CLIENT", _) => clients,
+        ("CLIENT", _) => |written, _| {
+            let names = shipped::clients().map(|(name, _)| name);
+            with_files(matching(written, names), written, "toml")
+        },
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
         ("FILE", "check") if command == "check" => scenarios,
         ("FILE" | "PATH", _) => |written, _| places::files(written),
-        ("LAB", _) => labs,
-        ("PAGE", "guide") => pages,
+        ("LAB", _) => |written, _| with_files(matching(written, shipped::labs()), written, "toml"),
+        ("PAGE", "guide") => {
+            |written, _| described(written, PAGES.iter().map(|page| (page.name, page.about)))
+        }
         ("PATTERN", "published") => |written, _| matching(written, published_names()),
         ("PLUGIN", _) => plugin_names,
         ("PREFIX", "keys") => prefixes,
@@ -166,8 +175,11 @@ fn after(
 ) -> Vec<CompletionCandidate> {
     let cut = written.rfind(separators).map_or(0, |at| at + 1);
     let (before, part) = written.split_at(cut);
-    let offered = offer(part).into_iter();
-    offered.map(|one| one.add_prefix(before)).collect()
+    prefixed(offer(part), before)
+}
+
+fn prefixed(offered: Vec<CompletionCandidate>, before: &str) -> Vec<CompletionCandidate> {
+    offered.into_iter().map(|one| one.add_prefix(before)).collect()
 }
 
 fn with_files(
@@ -260,7 +272,7 @@ fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 fn routes(line: &Line) -> impl Iterator<Item = &'static backends::Route> {
     let backend = backend(line);
     let is_own = move |plugin: &str| backend.as_deref().is_none_or(|own| own == plugin);
-    backends::routes().filter(move |route| is_own(route.plugin))
+    backends::ROUTES.iter().filter(move |route| is_own(route.plugin))
 }
 
 fn backend(line: &Line) -> Option<String> {
@@ -284,22 +296,11 @@ fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     with_files(matching(written, names), written, "toml")
 }
 
-fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    with_files(matching(written, shipped::labs()), written, "toml")
-}
-
-fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    with_files(matching(written, shipped::clients().map(|(name, _)| name)), written, "toml")
-}
-
 /// Keys of a scenario with `=`, followed by the key's possible values.
 fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match written.split_once('=') {
         None => described(written, keys()),
-        Some((key, value)) => {
-            let offered = values(key, value, line).into_iter();
-            offered.map(|one| one.add_prefix(format!("{key}="))).collect()
-        }
+        Some((key, value)) => prefixed(values(key, value, line), &format!("{key}=")),
     }
 }
 
@@ -393,10 +394,7 @@ fn published_names() -> Vec<String> {
 /// Published results by their full names; without typed text, only their prefix.
 fn published_results(written: &str) -> Vec<CompletionCandidate> {
     match written.strip_prefix(published::PREFIX) {
-        Some(name) => {
-            let names = matching(name, published_names()).into_iter();
-            names.map(|one| one.add_prefix(published::PREFIX)).collect()
-        }
+        Some(name) => prefixed(matching(name, published_names()), published::PREFIX),
         None => described(written, [(published::PREFIX, "A published result (runner published)")]),
     }
 }
@@ -437,8 +435,7 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
             offered
         }
         Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
-            let statistics = matching(statistic, STATISTICS).into_iter();
-            statistics.map(|one| one.add_prefix(format!("{metric}."))).collect()
+            prefixed(matching(statistic, STATISTICS), &format!("{metric}."))
         }
         Some(_) => Vec::new(),
     };
@@ -450,11 +447,6 @@ fn thresholds(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let mut offered = figures(written, line);
     offered.extend(described(written, [("verdict", "The verdict on the run")]));
     offered
-}
-
-/// Metrics of a request with their limits, as `--goodput` takes them.
-fn objectives(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    matching(written, objective::metrics().map(|name| format!("{name}:")))
 }
 
 /// Percentiles of requests' times, as `--slo` takes them: several in a tier, which may have a name.
@@ -475,12 +467,4 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
             }
         }
     })
-}
-
-fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    described(written, PAGES.iter().map(|page| (page.name, page.about)))
-}
-
-fn presets(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    described(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
 }

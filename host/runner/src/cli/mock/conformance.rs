@@ -2,49 +2,38 @@
 //! path of its own, beside its log and its expectations.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::super::verify::files;
-use super::{Error, interrupted};
-use mock::{Engine, Mounts, Page, Script, ScriptError};
+use super::{Failure, interrupted, say, system, unheard};
+use mock::{Engine, Mounts, Page, Script};
+use reader::ScenarioError;
 use verify::expected::Expected;
 use verify::{Case, Log};
 
-fn cases(name: &str) -> Result<Vec<Case>, Error> {
-    let failed = |failure: super::super::failure::Failure| Error::Flags(failure.message());
-    let cases = files::cases(None).map_err(failed)?;
-    files::chosen(cases, &[name.to_owned()]).map_err(failed)
-}
-
-pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Error> {
-    let cases = cases(name)?;
+pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Failure> {
+    let cases = files::chosen(files::cases(None)?, &[name.to_owned()])?;
     let scripts = cases.iter().map(|case| {
         let script = Script::parse(&case.name, &case.script())?;
         Ok((case.name.clone(), script))
     });
-    let scripts: Vec<_> = scripts.collect::<Result<_, ScriptError>>()?;
+    let scripts: Vec<_> = scripts.collect::<Result<_, ScenarioError>>()?;
     let by_name: BTreeMap<String, Case> =
         (cases.into_iter()).map(|case| (case.name.clone(), case)).collect();
     let by_name = Arc::new(by_name);
     let _ = load::descriptors::allow(u64::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(system)?.block_on(async {
         let known = Arc::clone(&by_name);
         let pages =
             move |engine: Option<(&str, &Engine)>, page: &str| known_page(&known, engine, page);
         let mounts = Mounts::new(scripts, Box::new(pages))?;
-        let listener = mock::listen(address)
-            .map_err(|source| Error::Listen { address: given.to_owned(), source })?;
-        let at = listener.local_addr()?;
-        let mut stdout = std::io::stdout();
-        writeln!(stdout, "listening on http://{at}")?;
-        for name in by_name.keys() {
-            writeln!(stdout, "  http://{at}/{name}")?;
-        }
-        stdout.flush()?;
+        let listener = mock::listen(address).map_err(unheard(given))?;
+        let at = listener.local_addr().map_err(system)?;
+        let bases: String = by_name.keys().map(|name| format!("  http://{at}/{name}\n")).collect();
+        say(&format!("listening on http://{at}\n{bases}")).map_err(system)?;
         mock::serve_mounts(listener, mounts, interrupted()).await;
         Ok(ExitCode::SUCCESS)
     })

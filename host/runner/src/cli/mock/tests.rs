@@ -15,7 +15,7 @@ struct Line {
 fn script(flags: &[&str]) -> Result<Script, String> {
     let line =
         Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
-    line.args.script().map_err(|error| error.to_string())
+    line.args.script().map_err(|failure| failure.message())
 }
 
 #[test]
@@ -51,8 +51,8 @@ const TIMED: [&str; 4] = ["--ttft=100ms", "--itl=10ms", "--spread=0", "--max-con
 fn refused(flags: &[&str]) -> String {
     let line = Line::try_parse_from([&["mock"], flags].concat()).unwrap();
     let error = line.args.script().unwrap_err();
-    assert_eq!(error.exit_code(), 2, "{error}");
-    error.to_string()
+    assert_eq!(error.exit, Exit::CommandLine, "{error:?}");
+    error.message()
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn names_an_unavailable_address() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
-    let error = serve(line.args).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
+    let error = exec(&line.args).unwrap_err();
+    assert_eq!(error.exit, Exit::CommandLine);
+    assert!(error.message().contains(&format!("127.0.0.1:{port}")), "{error:?}");
 }
