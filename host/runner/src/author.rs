@@ -48,17 +48,9 @@ pub enum Language {
 }
 
 impl Language {
-    pub const ALL: [Language; 4] =
-        [Language::Rust, Language::Python, Language::Javascript, Language::C];
-
     /// Its name on the command line and in folders.
-    pub fn key(self) -> &'static str {
-        match self {
-            Language::Rust => "rust",
-            Language::Python => "python",
-            Language::Javascript => "javascript",
-            Language::C => "c",
-        }
+    pub fn key(self) -> String {
+        self.name().to_lowercase()
     }
 
     pub fn name(self) -> &'static str {

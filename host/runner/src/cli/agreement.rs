@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::error::CliError;
 use super::failure::Failure;
-use super::print::{json, write_stdout};
+use super::print::{finish, json};
 use compare::agreed::{Agreed, Agreeing};
 use runs::folder::RunFolder;
 use session::TextTokenizer;
@@ -62,11 +61,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let tokenizer = tokenizer.map_err(Failure::input)?;
     let Reference { baseline, floor } = &args.reference;
     let agreed = agreed(&args.run, baseline, floor, tokenizer)?;
-    write_stdout(&match args.format {
+    finish(&match args.format {
         Format::Text => report::agreed::text(&agreed),
         Format::Json => json(&agreed)?,
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Compares the answers of a run with the answers of a baseline and its repeats. A tokenizer that
@@ -95,10 +93,16 @@ pub(super) fn agreed(
     let (plan, facts) = (folder.plan()?, folder.facts()?);
     let agreed = agreeing.run((&named(run), &plan, &facts), folder.read()?)?;
     if agreed.answers.samples == 0 {
-        let (run, baseline) = (run.to_owned(), baseline.to_owned());
-        return Err(CliError::NothingInCommon { run, baseline }.into());
+        return Err(nothing_in_common(run, baseline));
     }
     Ok(agreed)
+}
+
+pub(super) fn nothing_in_common(run: &Path, baseline: &Path) -> Failure {
+    let (run, baseline) = (run.display(), baseline.display());
+    Failure::input(format!(
+        "no sample was answered in both `{run}` and `{baseline}`; compare runs of one dataset with one seed"
+    ))
 }
 
 fn named(folder: &Path) -> String {

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
-
 /// The folder in which compiled plugins and tokenizers are kept.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Plugins")]
@@ -13,7 +11,7 @@ pub struct Artifacts {
     #[arg(long, value_name = "FOLDER", env = "RUNNER_CACHE_DIR")]
     cache_dir: Option<PathBuf>,
     /// Compile plugins without the cache of compiled plugins
-    #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE")]
     no_plugin_cache: bool,
 }
 

@@ -66,7 +66,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(&shown)?;
     match unreadable {
         Some(unreadable) => Err(unreadable),
-        None if args.strict && report.totals.invalid > 0 => Ok(ExitCode::from(Exit::Invalid as u8)),
+        None if args.strict && report.totals.invalid > 0 => Ok(Exit::Invalid.into()),
         None => Ok(ExitCode::SUCCESS),
     }
 }

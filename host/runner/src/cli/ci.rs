@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use clap::builder::FalseyValueParser;
 
 use super::compare::differences::Differences;
 use super::compare::sides;
 use super::conclude::answered;
 use super::destination::replace;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::write_stdout;
@@ -52,7 +50,7 @@ pub struct Args {
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
     /// Such runs are judged by their figures then. No threshold holds for an invalid run.
-    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true)]
     allow_invalid: bool,
     /// Folder with the runs of the baseline; a missing or empty folder means no baseline yet
     #[arg(long, value_name = "FOLDER", env = "RUNNER_CI_BASELINE", help_heading = "Baseline")]
@@ -63,7 +61,7 @@ pub struct Args {
     #[arg(value_delimiter = ',', help_heading = "Baseline")]
     fail_if: Vec<String>,
     /// Fail if there is a baseline and it is not comparable
-    #[arg(long, env = "RUNNER_CI_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Baseline")]
+    #[arg(long, env = "RUNNER_CI_STRICT", help_heading = "Baseline")]
     strict: bool,
     #[command(flatten)]
     differences: Differences,
@@ -95,8 +93,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         },
     };
     if let Some(folder) = &args.output_dir {
-        private::folder(folder).map_err(CliError::write(folder, ""))?;
-        let xml = build::junit(&build).map_err(CliError::cannot("write the report"))?;
+        private::folder(folder).map_err(Failure::write(folder, ""))?;
+        let xml = build::junit(&build).map_err(Failure::cannot("write the report"))?;
         for (name, text) in [("summary.md", build::markdown(&build)), ("junit.xml", xml)] {
             replace(&folder.join(name), clean::text(&text).as_bytes())?;
         }
@@ -139,20 +137,16 @@ impl Args {
 }
 
 fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
-    let mut name: Option<String> = None;
-    for run in runs {
-        let own = run.plan()?.name;
-        match &name {
-            Some(name) if *name != own => {
-                return Err(Failure::input(format!(
-                    "{}: expected a run of {name}, found one of {own}; judge each scenario separately",
-                    run.path().display()
-                )));
-            }
-            _ => name = Some(own),
-        }
+    let names = runs.iter().map(|run| Ok((run, run.plan()?.name)));
+    let names: Vec<_> = names.collect::<Result<_, FolderError>>()?;
+    let name = names.first().map(|(_, name)| name.clone()).unwrap_or_default();
+    if let Some((run, other)) = names.iter().find(|(_, other)| *other != name) {
+        return Err(Failure::input(format!(
+            "{}: expected a run of {name}, found one of {other}; judge each scenario separately",
+            run.path().display()
+        )));
     }
-    Ok(name.unwrap_or_default())
+    Ok(name)
 }
 
 fn run(folder: &RunFolder) -> Result<Run, Failure> {
@@ -172,5 +166,5 @@ fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
         Subject::Baseline => Exit::Input,
     };
     let messages = failing().map(|check| format!("{}: {}", check.name, check.seen));
-    Err(Failure::several(exit, messages.collect()))
+    Err(Failure::several(exit, messages))
 }

@@ -5,8 +5,6 @@ pub(super) mod sides;
 
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
-
 use self::differences::Differences;
 use super::failure::{Exit, Failure};
 use super::limits::limits;
@@ -52,7 +50,7 @@ pub struct Args {
     )]
     metrics: Vec<Figure>,
     /// Compare every figure
-    #[arg(long, env = "RUNNER_ALL", value_parser = FalseyValueParser::new(), conflicts_with = "metrics", help_heading = "Figures")]
+    #[arg(long, env = "RUNNER_ALL", conflicts_with = "metrics", help_heading = "Figures")]
     all: bool,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
@@ -89,10 +87,10 @@ pub struct Args {
     #[command(flatten)]
     differences: Differences,
     /// Compare no matter what differs
-    #[arg(long, env = "RUNNER_FORCE", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
+    #[arg(long, env = "RUNNER_FORCE", help_heading = "Comparability")]
     force: bool,
     /// Make each run a side of its own, even repeats of the same run
-    #[arg(long, env = "RUNNER_EACH", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
+    #[arg(long, env = "RUNNER_EACH", help_heading = "Comparability")]
     each: bool,
 }
 
@@ -161,25 +159,14 @@ fn a_share(text: &str) -> Result<f64, String> {
 }
 
 fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
-    let absent = found.conditions.iter().filter(|outcome| outcome.is_absent);
-    let absent: Vec<String> = absent
-        .map(|outcome| {
-            format!(
-                "--fail-if '{}' cannot be checked: {}; name a figure that both sides have",
-                outcome.condition, outcome.seen
-            )
-        })
-        .collect();
-    if !absent.is_empty() {
-        return Err(Failure::several(Exit::Input, absent));
-    }
-    let failing = found.conditions.iter().filter(|outcome| outcome.fails);
-    let failing: Vec<String> = failing
-        .map(|outcome| format!("{} of {}: {}", outcome.condition, outcome.side, outcome.seen))
-        .collect();
-    if failing.is_empty() {
-        Ok(ExitCode::SUCCESS)
-    } else {
-        Err(Failure::several(Exit::Threshold, failing))
-    }
+    let absent = found.conditions.iter().filter(|outcome| outcome.is_absent).map(|outcome| {
+        format!(
+            "--fail-if '{}' cannot be checked: {}; name a figure that both sides have",
+            outcome.condition, outcome.seen
+        )
+    });
+    Failure::of_any(Exit::Input, absent)?;
+    let failing = (found.conditions.iter().filter(|outcome| outcome.fails))
+        .map(|outcome| format!("{} of {}: {}", outcome.condition, outcome.side, outcome.seen));
+    Failure::of_any(Exit::Threshold, failing).map(|()| ExitCode::SUCCESS)
 }

@@ -1,7 +1,6 @@
 //! The exit code of a reported run: it depends on the run's end, on the measured requests, and on
 //! the thresholds.
 
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::Output;
@@ -29,12 +28,17 @@ pub(super) fn conclude(
     } else {
         answered(&summary)?;
         if let Some(Unjudged { failures: count, first }) = unjudged {
-            return Err(CliError::Unscored { count, first }.into());
+            return Err(unscored(count, &first));
         }
         judge(&summary, output.allows_invalid())?
     };
     kept?;
     Ok(code)
+}
+
+pub(super) fn unscored(count: u64, first: &str) -> Failure {
+    let message = format!("{count} answers could not be scored; the first error: {first}");
+    Failure::new(Exit::Plugin, message)
 }
 
 /// Makes sure that a run has an answer.
@@ -44,17 +48,14 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
         return Err(Failure::input("no request was made: the dataset produced no sample"));
     }
     if requests.successful == 0 && requests.failed > 0 {
-        let first = requests.failures.iter().min_by_key(|(_, failures)| failures.first).map(
-            |(class, failures)| {
-                let message = failures.messages.first();
-                let message = message.map_or("", |message| message.text.as_str());
-                format!("{}: {message}", class.name())
-            },
-        );
-        return Err(Failure::new(
-            Exit::Target,
-            format!("every request failed; the first failure: {}", first.unwrap_or_default()),
-        ));
+        let first = requests.failures.iter().min_by_key(|(_, failures)| failures.first);
+        let first = first.map(|(class, failures)| {
+            let message = failures.messages.first().map_or("", |message| &message.text);
+            format!("{}: {message}", class.name())
+        });
+        let message =
+            format!("every request failed; the first failure: {}", first.unwrap_or_default());
+        return Err(Failure::new(Exit::Target, message));
     }
     Ok(())
 }
@@ -63,19 +64,16 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
 fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
     if let (Some(why), true) = (invalid(summary), matters) {
-        let allow = if summary.thresholds.is_empty() {
-            " (--allow-invalid makes this exit with 0)"
-        } else {
-            ""
+        let allow = match summary.thresholds.as_slice() {
+            [] => " (--allow-invalid makes this exit with 0)",
+            _ => "",
         };
         let message = format!("the measurement is invalid: {why}{allow}");
         return Err(Failure::new(Exit::Invalid, message));
     }
     let broken = summary.thresholds.iter().filter(|checked| !checked.held);
-    let broken: Vec<String> = broken
-        .map(|checked| {
-            format!("threshold `{}` does not hold: {}", checked.threshold, checked.outcome())
-        })
-        .collect();
-    if broken.is_empty() { Ok(0) } else { Err(Failure::several(Exit::Threshold, broken)) }
+    let broken = broken.map(|checked| {
+        format!("threshold `{}` does not hold: {}", checked.threshold, checked.outcome())
+    });
+    Failure::of_any(Exit::Threshold, broken).map(|()| 0)
 }

@@ -54,13 +54,6 @@ struct Keys {
     help: bool,
 }
 
-/// A key's command beyond the display.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Nothing,
-    Stop,
-}
-
 impl Drawing {
     fn draw(mut self, mut screen: Screen, finished: &AtomicBool) {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -101,7 +94,7 @@ impl Drawing {
                 Err(_) => return std::thread::sleep(left),
             }
             if let Ok(Event::Key(key)) = event::read()
-                && self.keys.press(&key) == Wish::Stop
+                && self.keys.press(&key)
             {
                 self.interrupt.raise();
             }
@@ -113,20 +106,21 @@ impl Drawing {
 }
 
 impl Keys {
-    fn press(&mut self, key: &KeyEvent) -> Wish {
+    /// Changes the display as a key says, and returns true if the key stops the run.
+    fn press(&mut self, key: &KeyEvent) -> bool {
         if key.kind == KeyEventKind::Release {
-            return Wish::Nothing;
+            return false;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('q') if !control => return Wish::Stop,
-            KeyCode::Char('c') if control => return Wish::Stop,
+            KeyCode::Char('q') if !control => return true,
+            KeyCode::Char('c') if control => return true,
             KeyCode::Char('?' | 'h') if !control => self.help = !self.help,
             KeyCode::Esc => self.help = false,
             KeyCode::Char('p') if !control => self.paused = !self.paused,
             _ => {}
         }
-        Wish::Nothing
+        false
     }
 }
 
@@ -141,9 +135,9 @@ mod tests {
         let plain = |letter| key(KeyCode::Char(letter), KeyModifiers::NONE);
         let stops = [plain('q'), key(KeyCode::Char('c'), KeyModifiers::CONTROL)];
         for stop in stops {
-            assert_eq!(keys.press(&stop), Wish::Stop);
+            assert!(keys.press(&stop));
         }
-        assert_eq!(keys.press(&plain('c')), Wish::Nothing);
+        assert!(!keys.press(&plain('c')));
         assert_eq!(keys, Keys::default());
         keys.press(&plain('p'));
         keys.press(&key(KeyCode::Char('?'), KeyModifiers::SHIFT));

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use super::artifacts::Artifacts;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::Output;
@@ -16,7 +15,7 @@ use super::watch::Watch;
 use mock::{Engine, Script};
 use reader::Located;
 use scenario::Scenario;
-use session::{Faults, Source, resolve};
+use session::{Source, resolve};
 
 const SCENARIO: &str = "scenarios/quickstart.toml";
 
@@ -33,13 +32,12 @@ pub struct Args {
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let address = start_engine().map_err(CliError::cannot("start the mock engine"))?;
+    let address = start_engine().map_err(Failure::cannot("start the mock engine"))?;
     tell(format_args!("mock engine: http://{address}; scenario: {SCENARIO}"));
     let interrupt = Interrupt::listen()?;
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
-    let mut scenario =
-        Scenario::parse(SCENARIO, text).map_err(|error| Faults::from_scenario(&error))?;
+    let mut scenario = Scenario::parse(SCENARIO, text)?;
     let url = Located::flag("demo", format!("http://{address}"));
     scenario.target.base_url = Some(Located::flag("demo", vec![url]));
     let resolved = resolve(&Source {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::CliError;
 use super::failure::Failure;
 use super::print::wrote;
 use model::{clean, private};
@@ -105,10 +104,10 @@ fn beside(path: &Path) -> io::Result<To> {
 }
 
 fn cannot(path: &Path, cause: &io::Error) -> Failure {
-    CliError::write(path, "; give a writable file with --output")(cause).into()
+    Failure::write(path, "; give a writable file with --output")(cause)
 }
 
 /// Writes a file completely or not at all.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    Ok(private::replace(path, content).map_err(CliError::write(path, ""))?)
+    private::replace(path, content).map_err(Failure::write(path, ""))
 }

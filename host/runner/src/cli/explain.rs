@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::compare::sides::account;
 use super::failure::Failure;
-use super::print::{json, write_stdout};
+use super::print::{finish, json};
 use compare::explain::{explain, text};
 
 /// Explain why two results of one engine differ
@@ -44,9 +44,8 @@ enum Format {
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let explained = explain(&account(&args.a)?, &account(&args.b)?);
-    write_stdout(&match args.format {
+    finish(&match args.format {
         Format::Text => text(&explained),
         Format::Json => json(&explained)?,
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::destination::Destination;
-use super::error::CliError;
 use super::failure::Failure;
 use super::report;
 use ::export::otlp::{self, Signal};
@@ -141,8 +140,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         (Some(None), _) => Ok(ExitCode::SUCCESS),
         (Some(Some(failure)), _) => Err(failure),
         (None, Err(ExportError::Run(error))) => Err(error.into()),
-        (None, Err(error @ ExportError::Undated { .. })) => Err(Failure::input(error.to_string())),
-        (None, Err(error)) => Err(CliError::cannot("write the table")(error).into()),
+        (None, Err(error @ ExportError::Undated { .. })) => Err(Failure::input(error)),
+        (None, Err(error)) => Err(Failure::cannot("write the table")(error)),
         (None, Ok(())) => {
             out.to.finish()?;
             Ok(ExitCode::SUCCESS)

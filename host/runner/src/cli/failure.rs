@@ -1,16 +1,17 @@
 //! Reports of an error: a message on stderr, and an exit code.
 
+use std::fmt::Display;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
-use super::error::CliError;
 use super::print::{StyledText, tell, tell_styled};
 use crate::author::AuthorError;
 use hub::HubError;
 use load::transport::dial::DialError;
 use mock::ScriptError;
 use plugins::PluginError;
-use reader::Place;
+use reader::{Place, ScenarioError};
 use runs::folder::FolderError;
 use runs::record::RecordError;
 use session::lease::NoLease;
@@ -40,10 +41,16 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
 /// Something that ends the program.
 #[derive(Debug)]
 pub struct Failure {
-    exit: u8,
+    pub exit: Exit,
     messages: Messages,
 }
 
@@ -54,16 +61,49 @@ enum Messages {
 }
 
 impl Failure {
-    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Failure { exit: exit as u8, messages: Messages::Plain(vec![message.into()]) }
+    pub fn new(exit: Exit, message: impl Display) -> Self {
+        Failure::several(exit, [message])
     }
 
-    pub fn command_line(message: impl Into<String>) -> Self {
+    pub fn command_line(message: impl Display) -> Self {
         Failure::new(Exit::CommandLine, message)
     }
 
-    pub fn input(message: impl Into<String>) -> Self {
+    pub fn input(message: impl Display) -> Self {
         Failure::new(Exit::Input, message)
+    }
+
+    pub fn several(exit: Exit, messages: impl IntoIterator<Item = impl Display>) -> Self {
+        let messages = messages.into_iter().map(|message| message.to_string()).collect();
+        Failure { exit, messages: Messages::Plain(messages) }
+    }
+
+    /// Fails if there is a message.
+    pub fn of_any(
+        exit: Exit,
+        messages: impl IntoIterator<Item = impl Display>,
+    ) -> Result<(), Self> {
+        let mut messages = messages.into_iter().peekable();
+        if messages.peek().is_none() { Ok(()) } else { Err(Failure::several(exit, messages)) }
+    }
+
+    /// Fails if the scenario has a mistake.
+    pub fn of_faults(faults: Faults) -> Result<(), Self> {
+        if faults.scenario.is_empty() { Ok(()) } else { Err(faults.into()) }
+    }
+
+    /// An operation that fails only through a bug or the system.
+    pub(super) fn cannot<E: Display>(to: &'static str) -> impl Fn(E) -> Self {
+        move |cause| Failure::new(Exit::Bug, format!("cannot {to}: {cause:#}"))
+    }
+
+    /// A file that cannot be read; `noun` stands before its path, with a space, where it is needed.
+    pub(super) fn read<'p, E: Display>(noun: &'p str, path: &'p Path) -> impl Fn(E) -> Self {
+        move |cause| Failure::input(format!("cannot read {noun}`{}`: {cause}", path.display()))
+    }
+
+    pub(super) fn write<'p, E: Display>(path: &'p Path, advice: &'p str) -> impl Fn(E) -> Self {
+        move |cause| Failure::input(format!("cannot write `{}`: {cause}{advice}", path.display()))
     }
 
     #[allow(dead_code, reason = "programs with all features lack nothing")]
@@ -71,10 +111,6 @@ impl Failure {
         Failure::command_line(format!(
             "this program is built without {name}; `cargo build --workspace --bin runner` builds one that has it"
         ))
-    }
-
-    pub fn several(exit: Exit, messages: Vec<String>) -> Self {
-        Failure { exit: exit as u8, messages: Messages::Plain(messages) }
     }
 
     /// A panic, whose own lines are on stderr already; `further` adds to the message.
@@ -88,14 +124,6 @@ impl Failure {
             Messages::Plain(messages) => messages.join("; "),
             Messages::Faults(faults) => faults.to_string(),
         }
-    }
-
-    pub fn code(&self) -> ExitCode {
-        ExitCode::from(self.exit)
-    }
-
-    pub fn number(&self) -> u8 {
-        self.exit
     }
 
     pub fn report(&self) -> ExitCode {
@@ -130,7 +158,7 @@ impl Failure {
                 }
             }
         }
-        self.code()
+        self.exit.into()
     }
 }
 
@@ -151,36 +179,45 @@ fn handler(colours: bool) -> miette::GraphicalReportHandler {
 impl From<Faults> for Failure {
     fn from(faults: Faults) -> Self {
         let exit = if faults.scenario.is_empty() { Exit::Plugin } else { Exit::Input };
-        Failure { exit: exit as u8, messages: Messages::Faults(faults) }
+        Failure { exit, messages: Messages::Faults(faults) }
     }
 }
 
-impl From<PluginError> for Failure {
-    fn from(error: PluginError) -> Self {
-        let exit = match error {
-            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
-                Exit::Input
+/// Makes errors with one message into failures, each with an exit code by its kind.
+macro_rules! exits {
+    ($($Error:ty { $($kind:pat => $exit:ident,)+ })+) => {
+        $(impl From<$Error> for Failure {
+            fn from(error: $Error) -> Self {
+                let exit = match &error {
+                    $($kind => Exit::$exit,)+
+                };
+                Failure::new(exit, error)
             }
-            _ => Exit::Plugin,
-        };
-        Failure::new(exit, error.to_string())
-    }
+        })+
+    };
 }
 
-impl From<AuthorError> for Failure {
-    fn from(error: AuthorError) -> Self {
-        let exit = match error {
-            AuthorError::Missing(_)
-            | AuthorError::Toolchain(_)
-            | AuthorError::Tool { .. }
-            | AuthorError::Nothing { .. }
-            | AuthorError::NoPlugin { .. }
-            | AuthorError::Encode { .. } => Exit::Plugin,
-            AuthorError::NoTemplate { .. } => Exit::CommandLine,
-            _ => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
+exits! {
+    PluginError {
+        PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => Input,
+        _ => Plugin,
     }
+    AuthorError {
+        AuthorError::Missing(_)
+        | AuthorError::Toolchain(_)
+        | AuthorError::Tool { .. }
+        | AuthorError::Nothing { .. }
+        | AuthorError::NoPlugin { .. }
+        | AuthorError::Encode { .. } => Plugin,
+        AuthorError::NoTemplate { .. } => CommandLine,
+        _ => Input,
+    }
+    DialError {
+        DialError::Unknown { .. } | DialError::UnknownHost { .. } => Target,
+        DialError::Trust(_) => Input,
+    }
+    RecordError { _ => Input, }
+    FolderError { _ => Input, }
 }
 
 impl From<PreflightError> for Failure {
@@ -191,20 +228,10 @@ impl From<PreflightError> for Failure {
             }
             PreflightError::Faults(faults) => faults.into(),
             PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
-                Failure::input(error.to_string())
+                Failure::input(error)
             }
-            _ => Failure::new(Exit::Target, error.to_string()),
+            _ => Failure::new(Exit::Target, error),
         }
-    }
-}
-
-impl From<DialError> for Failure {
-    fn from(error: DialError) -> Self {
-        let exit = match error {
-            DialError::Unknown { .. } | DialError::UnknownHost { .. } => Exit::Target,
-            DialError::Trust(_) => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
     }
 }
 
@@ -212,7 +239,7 @@ impl From<CheckError> for Failure {
     fn from(error: CheckError) -> Self {
         match error {
             CheckError::Preflight(error) => error.into(),
-            CheckError::Runtime(_) => Failure::new(Exit::Bug, error.to_string()),
+            CheckError::Runtime(_) => Failure::new(Exit::Bug, error),
         }
     }
 }
@@ -220,12 +247,12 @@ impl From<CheckError> for Failure {
 impl From<BeginError> for Failure {
     fn from(error: BeginError) -> Self {
         match error {
-            BeginError::Create(error) => CliError::NoFolder(error).into(),
-            BeginError::Write(error) => error.into(),
-            BeginError::Devices(NoDevices::Nvml(_)) => Failure::input(error.to_string()),
-            BeginError::Devices(NoDevices::Page { .. }) => {
-                Failure::new(Exit::Target, error.to_string())
+            BeginError::Create(error) => {
+                Failure::input(format!("{error}; give a writable folder with --output-dir"))
             }
+            BeginError::Write(error) => error.into(),
+            BeginError::Devices(NoDevices::Nvml(_)) => Failure::input(error),
+            BeginError::Devices(NoDevices::Page { .. }) => Failure::new(Exit::Target, error),
         }
     }
 }
@@ -234,7 +261,7 @@ impl From<NotMeasured> for Failure {
     fn from(error: NotMeasured) -> Self {
         match error {
             NotMeasured::Ended(why) => why.into(),
-            NotMeasured::Input { .. } => Failure::input(error.to_string()),
+            NotMeasured::Input { .. } => Failure::input(error),
             NotMeasured::Folder(error) => error.into(),
         }
     }
@@ -257,20 +284,18 @@ impl From<RunError> for Failure {
             RunError::Plugin(error) => error.into(),
             RunError::Lease(why) => match *why {
                 NoLease::Plugin(error) => error.into(),
-                why => Failure::new(Exit::Target, why.to_string()),
+                why => Failure::new(Exit::Target, why),
             },
             RunError::NoSample(error) => (*error).into(),
-            RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
-            RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
-                Failure::new(Exit::Target, error.to_string())
-            }
             RunError::Record(error) => error.into(),
-            RunError::Thread(_) => Failure::input(error.to_string()),
-            RunError::Panicked(_) => Failure::new(Exit::Bug, error.to_string()),
-            RunError::Agent(_) => Failure::new(Exit::Target, error.to_string()),
-            RunError::Interrupted | RunError::Unassessed => {
-                Failure::new(Exit::Interrupted, error.to_string())
-            }
+            RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
+            RunError::Connections { .. }
+            | RunError::Flush { .. }
+            | RunError::Metrics { .. }
+            | RunError::Agent(_) => Failure::new(Exit::Target, error),
+            RunError::Thread(_) => Failure::input(error),
+            RunError::Panicked(_) => Failure::new(Exit::Bug, error),
+            RunError::Interrupted | RunError::Unassessed => Failure::new(Exit::Interrupted, error),
         }
     }
 }
@@ -285,32 +310,21 @@ impl From<HubError> for Failure {
 impl From<Vec<HubError>> for Failure {
     fn from(errors: Vec<HubError>) -> Self {
         let exit = if errors.iter().all(HubError::is_of_hub) { Exit::Target } else { Exit::Input };
-        let messages = errors.iter().map(ToString::to_string);
-        Failure::several(exit, messages.collect())
+        Failure::several(exit, errors)
     }
 }
 
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Self {
-        Failure::input(error.to_string())
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Faults::from_scenario(&error).into()
     }
 }
 
-impl From<FolderError> for Failure {
-    fn from(error: FolderError) -> Self {
-        Failure::input(error.to_string())
-    }
-}
-
-impl From<super::mock::Error> for Failure {
-    fn from(error: super::mock::Error) -> Self {
-        let exit = error.exit_code();
-        let messages = match error {
-            super::mock::Error::Script(ScriptError::Wrong(error)) => {
-                Messages::Faults(Faults::from_scenario(&error))
-            }
-            error => Messages::Plain(vec![error.to_string().trim_end().to_owned()]),
-        };
-        Failure { exit, messages }
+impl From<ScriptError> for Failure {
+    fn from(error: ScriptError) -> Self {
+        match error {
+            ScriptError::Wrong(error) => error.into(),
+            error => Failure::input(error.to_string().trim_end()),
+        }
     }
 }

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
-use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::failure::Failure;
-use super::print::{tell, write_stdout};
+use super::print::{finish, tell};
 use super::progress::can_be_drawn_on;
 use hub::{Client, Event, Kind, Listing, Remote, Repository, Settings, Snapshot, size};
 use reader::Size;
@@ -93,19 +92,19 @@ struct How {
     #[arg(long, value_name = "REVISION", env = "RUNNER_REVISION")]
     revision: Option<String>,
     /// Do not show progress
-    #[arg(long, env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_NO_PROGRESS")]
     no_progress: bool,
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    match &args.command {
+    finish(&match &args.command {
         Command::Tokenizer(args) => tokenizer(args),
         Command::Dataset(args) => dataset(args),
-    }?;
-    Ok(ExitCode::SUCCESS)
+    }?)
 }
 
-fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
+/// Downloads a tokenizer; the line with its folder.
+fn tokenizer(args: &TokenizerArgs) -> Result<String, Failure> {
     let found = RemoteRepository::new(Kind::Model, &args.name, &args.how)?;
     let files = found.listing.chosen(Kind::Model);
     if !files.iter().any(|path| hub::decides_tokens(path)) {
@@ -122,10 +121,11 @@ fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
             found.repository
         ));
     }
-    write_stdout(&format!("{}\n", snapshot.folder.display()))
+    Ok(format!("{}\n", snapshot.folder.display()))
 }
 
-fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
+/// Downloads files of a dataset; the lines with their paths.
+fn dataset(args: &DatasetArgs) -> Result<String, Failure> {
     let found = RemoteRepository::new(Kind::Dataset, &args.name, &args.how)?;
     let files = match args.files.as_slice() {
         [] => found.listing.chosen(Kind::Dataset),
@@ -139,9 +139,8 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
         )));
     }
     let snapshot = found.fetch(&files, args.max_size, &args.how)?;
-    let lines: Vec<String> =
-        (files.iter()).map(|file| format!("{}\n", snapshot.folder.join(file).display())).collect();
-    write_stdout(&lines.concat())
+    let line = |file| format!("{}\n", snapshot.folder.join(file).display());
+    Ok(files.iter().map(line).collect())
 }
 
 struct RemoteRepository {
@@ -254,7 +253,7 @@ impl Progress {
             Event::Lost(bytes) => self.bar.iter().for_each(|bar| bar.dec(bytes)),
             Event::Again { path, cause } => {
                 let mut reported =
-                    self.interruptions.lock().unwrap_or_else(|held| held.into_inner());
+                    self.interruptions.lock().unwrap_or_else(PoisonError::into_inner);
                 let before = reported.insert(path.to_owned(), cause.to_owned());
                 if before.is_none_or(|before| before != cause) {
                     self.say(&format!("{path}: {cause}; resuming with another connection"));

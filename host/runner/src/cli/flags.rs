@@ -6,12 +6,13 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::num::ParseFloatError;
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
 use serde_json::{Value, json};
 
 use super::failure::{Exit, Failure};
+use super::words::is_flag;
 use model::nearest;
 use reader::{ConfigTable, Located, Problem};
 use scenario::{Arrival, Scenario};
@@ -142,7 +143,12 @@ pub struct Flags {
     #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN")]
     sharegpt_output_len: Option<u64>,
     /// Send at the times in the dataset's samples; short for --arrival dataset
-    #[arg(id = "use-trace-timestamps", long, env = "RUNNER_USE_TRACE_TIMESTAMPS", value_parser = FalseyValueParser::new(), help_heading = "Load")]
+    #[arg(
+        id = "use-trace-timestamps",
+        long,
+        env = "RUNNER_USE_TRACE_TIMESTAMPS",
+        help_heading = "Load"
+    )]
     use_trace_timestamps: bool,
 }
 
@@ -150,11 +156,7 @@ impl Flags {
     /// True if they name a plugin, or set a key, or the command line itself names the target or the
     /// lengths. A variable of the environment alone begins no run.
     pub(crate) fn describe_a_run(&self) -> bool {
-        let says = |word: std::ffi::OsString| {
-            let word = word.to_string_lossy().into_owned();
-            let flag = word.split('=').next().unwrap_or_default();
-            DESCRIBING.contains(&flag)
-        };
+        let says = |word: std::ffi::OsString| DESCRIBING.iter().any(|flag| is_flag(&word, flag));
         !self.named_plugins().is_empty()
             || !self.set.is_empty()
             || !self.familiar.is_empty()
@@ -241,29 +243,26 @@ impl Flags {
 
     /// Refuses other tools' names for plugins without a counterpart here, and misspelled names.
     fn names(&self) -> Result<(), Failure> {
-        let ships = |name: &String| shipped::has_plugin(name);
-        let backend = self.backend.as_deref().map(|name| {
-            let aliases = backends::shipped_aliases().map(|alias| alias.name);
-            let file = backends::file(name);
-            let known = backends::alias(name).is_some();
-            let refused = &backends::REFUSED[..];
-            ("--backend", name, known, refused, aliases.collect(), file)
-        });
-        let dataset = self.dataset_name.as_deref().map(|name| {
-            let aliases = datasets::ALIASES.iter().map(|alias| alias.name);
-            let file = datasets::file(name);
-            let refused = &datasets::REFUSED[..];
-            let known = datasets::alias(name).is_some();
-            ("--dataset-name", name, known, refused, aliases.collect(), file)
-        });
+        let backends: Vec<&str> = backends::shipped_aliases().map(|alias| alias.name).collect();
+        let datasets: Vec<&str> = datasets::ALIASES.iter().map(|alias| alias.name).collect();
+        let is_backend =
+            self.backend.as_deref().is_some_and(|name| backends::alias(name).is_some());
+        let is_dataset =
+            self.dataset_name.as_deref().is_some_and(|name| datasets::alias(name).is_some());
+        let backend = ("--backend", "backends", &self.backend, &backends::REFUSED[..]);
+        let dataset = ("--dataset-name", "datasets", &self.dataset_name, &datasets::REFUSED[..]);
+        let named = [(backend, backends, is_backend), (dataset, datasets, is_dataset)];
         let mut wrong = Vec::new();
-        for (flag, name, known, refused, aliases, file) in backend.into_iter().chain(dataset) {
-            let aliases: Vec<&str> = aliases;
+        for ((flag, folder, name, refused), aliases, is_known) in named {
+            let Some(name) = name else {
+                continue;
+            };
             if let Some((_, instead)) = refused.iter().find(|(own, _)| *own == name) {
                 wrong.push(format!("{flag} {name} is not supported: {instead}"));
                 continue;
             }
-            if known || ships(&file) {
+            let file = format!("{folder}/{name}.wasm");
+            if is_known || shipped::has_plugin(&file) {
                 continue;
             }
             if name.starts_with("kind=") {
@@ -273,7 +272,6 @@ impl Flags {
                 continue;
             }
             // Slips of plugins' own names are found where plugins are looked for, in folders too.
-            let (folder, _) = file.split_once('/').unwrap_or_default();
             let plugins = shipped::plugins().filter_map(|plugin| {
                 let plugin = plugin.strip_prefix(folder)?.strip_prefix('/')?;
                 plugin.strip_suffix(".wasm")
@@ -287,7 +285,7 @@ impl Flags {
                 ));
             }
         }
-        if wrong.is_empty() { Ok(()) } else { Err(Failure::several(Exit::CommandLine, wrong)) }
+        Failure::of_any(Exit::CommandLine, wrong)
     }
 
     fn finds(&self, file: &str) -> bool {
@@ -344,11 +342,8 @@ impl From<Ratio> for Value {
 }
 
 fn finite(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) => Err("expected a finite number".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    let number: f64 = text.parse().map_err(|error: ParseFloatError| error.to_string())?;
+    if number.is_finite() { Ok(number) } else { Err("expected a finite number".to_owned()) }
 }
 
 fn set<T: Into<Value>>(config: &mut ConfigTable, key: &str, flag: &str, value: Option<T>) {

@@ -11,7 +11,7 @@ mod merge;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::fleet::link::{JoinError, Refusal};
+use ::fleet::link::JoinError;
 use ::fleet::place::{self, NoPlace};
 use ::fleet::run::{FleetError, Settings};
 use ::fleet::token::Token;
@@ -124,7 +124,7 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
     match place.rank {
         0 => coordinator::exec(args, place, &token, &interrupt),
         _ => match agent::take_part(args, place, token, None, &interrupt) {
-            Ok(()) if interrupt.came() => Ok(ExitCode::from(Exit::Interrupted as u8)),
+            Ok(()) if interrupt.came() => Ok(Exit::Interrupted.into()),
             taken => taken.map(|()| ExitCode::SUCCESS),
         },
     }
@@ -133,8 +133,7 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
 fn token() -> Result<Token, Failure> {
     let value = std::env::var("RUNNER_FLEET_TOKEN").ok();
     let file = std::env::var_os("RUNNER_FLEET_TOKEN_FILE").map(PathBuf::from);
-    Token::read(value.as_deref(), file.as_deref())
-        .map_err(|error| Failure::command_line(error.to_string()))
+    Token::read(value.as_deref(), file.as_deref()).map_err(Failure::command_line)
 }
 
 impl From<NoPlace> for Failure {
@@ -145,13 +144,11 @@ impl From<NoPlace> for Failure {
 
 impl From<FleetError> for Failure {
     fn from(error: FleetError) -> Self {
-        let several = |exit, refusal: Refusal| {
-            let reasons = refusal.0.iter().map(ToString::to_string);
-            Failure::several(exit, reasons.collect())
-        };
         let exit = match error {
-            FleetError::Refused(refusal) => return several(Exit::Target, refusal),
-            FleetError::Interrupted(refusal) => return several(Exit::Interrupted, refusal),
+            FleetError::Refused(refusal) => return Failure::several(Exit::Target, refusal.0),
+            FleetError::Interrupted(refusal) => {
+                return Failure::several(Exit::Interrupted, refusal.0);
+            }
             FleetError::Faults(faults) => return faults.into(),
             FleetError::Begin(error) => return error.into(),
             FleetError::Run(error) => return error.into(),
@@ -163,6 +160,6 @@ impl From<FleetError> for Failure {
             FleetError::Plan(_) | FleetError::NoTime(_) => Exit::Bug,
             _ => Exit::Input,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::cli::failure::Failure;
-use crate::cli::print::write_stdout;
+use crate::cli::print::finish;
 use crate::guide::pages::{PAGES, Page, page};
 
 /// Print the user guide, a page at a time
@@ -34,8 +34,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             found(&pages, words)?
         }
     };
-    write_stdout(&text)?;
-    Ok(ExitCode::SUCCESS)
+    finish(&text)
 }
 
 fn found(pages: &[&Page], words: &str) -> Result<String, Failure> {

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::dashboard::screen;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::print::tell;
 use load::pace::Signal;
@@ -78,7 +77,7 @@ enum Work {
 
 impl Interrupt {
     pub fn listen() -> Result<Self, Failure> {
-        Ok(Interrupt::begin().map_err(CliError::cannot("listen for signals"))?)
+        Interrupt::begin().map_err(Failure::cannot("listen for signals"))
     }
 
     fn begin() -> io::Result<Self> {

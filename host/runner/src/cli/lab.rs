@@ -6,8 +6,6 @@ mod terminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
-
 use self::home::Home;
 use self::terminal::Terminal;
 use super::artifacts::Artifacts;
@@ -17,7 +15,7 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::measure::environment;
 use super::output::Within;
-use super::print::{json, tell, write_stdout};
+use super::print::{finish, json, tell, write_stdout};
 use super::resume;
 use super::saved::{block, workload};
 use super::scenario::show;
@@ -32,7 +30,6 @@ use model::clean;
 use model::duration::roughly;
 use result::finding::Verdict;
 use runs::folder::slug;
-use session::Faults;
 
 const PAGE: &str = "lab.html";
 const MARKDOWN: &str = "lab.md";
@@ -59,10 +56,10 @@ pub struct Args {
     #[arg(value_name = "LAB", required_unless_present_any = ["resume", "page_only"])]
     lab: Option<String>,
     /// Print the first starts and runs, and do nothing
-    #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
+    #[arg(long, env = "RUNNER_DRY_RUN", help_heading = "Lab")]
     dry_run: bool,
     /// Write the page again from the journal, and do nothing else
-    #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
+    #[arg(long, env = "RUNNER_PAGE_ONLY", conflicts_with = "dry_run", help_heading = "Lab")]
     page_only: bool,
     /// Resume the lab in this folder, with the lab file and the flags that the folder names
     ///
@@ -91,14 +88,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
     };
     let (text, home) = Home::read(path)?;
-    let lab = Lab::parse(path, &text).map_err(|error| Faults::from_scenario(&error))?;
+    let lab = Lab::parse(path, &text)?;
     let within = &args.within.output_dir;
     let named = || within.join(format!("{}-lab", slug(&lab.name)));
     let folder = args.resume.clone().unwrap_or_else(named);
     if args.dry_run {
         let scenarios = scenarios(&lab, &home, &args.flags, true)?;
-        let results = OpenJournal::peek(&folder)?;
-        return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
+        return finish(&plan(&lab, scenarios.all(), &OpenJournal::peek(&folder)?));
     }
     if args.page_only {
         return draw_again(&folder);
@@ -143,7 +139,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 folder.display(),
                 folder.join(PAGE).display()
             ));
-            Ok(ExitCode::from(Exit::Interrupted as u8))
+            Ok(Exit::Interrupted.into())
         }
         Some(ended) => {
             if ended == lab::LabEnd::Budget {
@@ -161,8 +157,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             });
             // The best of them: verdicts are in order, and an invalid one is the worst.
             Ok(match measured.min() {
-                None => ExitCode::from(Exit::Target as u8),
-                Some(Verdict::Invalid) => ExitCode::from(Exit::Invalid as u8),
+                None => Exit::Target.into(),
+                Some(Verdict::Invalid) => Exit::Invalid.into(),
                 Some(_) => ExitCode::SUCCESS,
             })
         }
@@ -266,6 +262,6 @@ impl From<experiment::Error> for Failure {
             experiment::Error::NoScenario(_) | experiment::Error::Runtime(_) => Exit::Bug,
             _ => Exit::Input,
         };
-        Failure::new(exit, error.to_string())
+        Failure::new(exit, error)
     }
 }

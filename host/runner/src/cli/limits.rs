@@ -16,5 +16,5 @@ where
 
 pub(super) fn refused<E: Display>(flag: &str, errors: Vec<E>) -> Failure {
     let errors = errors.iter().map(|error| format!("{flag}: {error}"));
-    Failure::several(Exit::CommandLine, errors.collect())
+    Failure::several(Exit::CommandLine, errors)
 }

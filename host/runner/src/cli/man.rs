@@ -13,10 +13,9 @@ use clap_mangen::roff::{Roff, roman};
 
 use super::Cli;
 use super::destination::Destination;
-use super::error::CliError;
 use super::failure::Failure;
 use super::help::variable_in_long_help;
-use super::print::write_stdout;
+use super::print::finish;
 use model::nearest;
 
 /// Print the manual page of a command, or write the pages of all commands
@@ -42,11 +41,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
     let Some(folder) = &args.output else {
         let command = named(&program, &args.words)?;
-        write_stdout(&page(&program, command, &date))?;
-        return Ok(ExitCode::SUCCESS);
+        return finish(&page(&program, command, &date));
     };
     std::fs::create_dir_all(folder)
-        .map_err(CliError::write(folder, "; give a writable folder with --output"))?;
+        .map_err(Failure::write(folder, "; give a writable folder with --output"))?;
     for command in all(&program) {
         let mut file = Destination::open(&folder.join(format!("{}.1", name(command))))?;
         file.text(&page(&program, command, &date))?;

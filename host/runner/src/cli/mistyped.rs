@@ -1,10 +1,11 @@
 //! A mistyped command, or another tool's word: a word that is no command is read as a scenario, and
 //! no scenario has that name.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::failure::Failure;
+use super::words::is_flag;
 use model::nearest;
 
 /// Names in other tools for commands here.
@@ -57,12 +58,8 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
 }
 
 fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
-    let is = |word: &OsStr, known: &&str| {
-        let word = word.to_string_lossy();
-        word.split('=').next() == Some(known)
-    };
     let (.., instead) = LINES.iter().find(|(begins, known, _)| {
-        *begins == first && rest.iter().any(|word| known.iter().any(|known| is(word, known)))
+        *begins == first && rest.iter().any(|word| known.iter().any(|known| is_flag(word, known)))
     })?;
     Some(instead)
 }

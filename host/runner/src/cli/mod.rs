@@ -11,7 +11,6 @@ mod conclude;
 pub mod dashboard;
 pub mod demo;
 mod destination;
-pub mod error;
 pub mod explain;
 #[cfg_attr(not(feature = "tables"), path = "absent.rs")]
 mod export;
@@ -63,8 +62,9 @@ mod words;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::builder::FalseyValueParser;
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use failure::Failure;
 use model::clean;
@@ -195,7 +195,7 @@ impl Cli {
             && let Some(failure) = mistyped::command(line, &Cli::command())
         {
             failure.report();
-            std::process::exit(i32::from(failure.number()));
+            std::process::exit(failure.exit as i32);
         }
         read.unwrap_or_else(|error| {
             let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
@@ -270,10 +270,13 @@ pub fn command() -> clap::Command {
     help::laid_out(lenient(Cli::command().args_override_self(true)))
 }
 
-/// A command whose flags take negative numbers as values, and likewise its subcommands.
+/// A command whose flags take negative numbers as values, and whose switches stay off where their
+/// variable says so (`0`, `false`, nothing); likewise its subcommands.
 fn lenient(command: clap::Command) -> clap::Command {
-    let negative = |arg: clap::Arg| {
-        if arg.is_positional() { arg } else { arg.allow_negative_numbers(true) }
+    let lenient_arg = |arg: clap::Arg| match arg.get_action() {
+        _ if arg.is_positional() => arg,
+        ArgAction::SetTrue => arg.value_parser(FalseyValueParser::new()),
+        _ => arg.allow_negative_numbers(true),
     };
-    command.mut_args(negative).mut_subcommands(lenient)
+    command.mut_args(lenient_arg).mut_subcommands(lenient)
 }

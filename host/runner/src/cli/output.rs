@@ -5,10 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
-
 use super::agreement::agreed;
-use super::error::CliError;
 use super::failure::Failure;
 use super::print::{tell, write_stdout};
 use model::clean;
@@ -39,10 +36,10 @@ pub struct Output {
     result_filename: Option<PathBuf>,
     /// Write the figures, the text and the error of each request to that file too, as `vllm bench
     /// serve --save-detailed` does
-    #[arg(long, env = "RUNNER_SAVE_DETAILED", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_SAVE_DETAILED")]
     save_detailed: bool,
     /// Append to that file, a line for each run, instead of replacing it
-    #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_APPEND_RESULT")]
     append_result: bool,
     /// Append each summary to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE")]
@@ -55,20 +52,20 @@ pub struct Output {
     #[arg(requires = "baseline")]
     floor: Vec<PathBuf>,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_JSON")]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
-    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_DETAILS")]
     details: bool,
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
     /// Without it such a run exits with 7. A run in which no request was answered exits with 5 in
     /// any case, and no threshold holds for an invalid run.
-    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true)]
     allow_invalid: bool,
     /// Exit with 7 if the measurement is invalid: the default, and stronger than --allow-invalid
     /// and its variable
-    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_STRICT")]
     strict: bool,
 }
 
@@ -96,7 +93,7 @@ impl Output {
             "; give a writable file with --result-filename. The result is in {}",
             folder.path().display()
         );
-        Ok(written.map_err(CliError::write(&path, &advice))?)
+        written.map_err(Failure::write(&path, &advice))
     }
 
     /// Opens the file that summaries are appended to, and checks that the runs to compare with
@@ -143,7 +140,7 @@ pub(super) fn print(
     folder: &RunFolder,
 ) -> Result<(), Failure> {
     let shown = if output.json {
-        json::json(summary).map_err(CliError::cannot("write JSON"))?
+        json::json(summary).map_err(Failure::cannot("write JSON"))?
     } else if output.details {
         text::text(summary)
     } else {
@@ -166,7 +163,7 @@ pub(super) fn print(
     }
     output.write_result(folder)?;
     if let Some(mut lines) = lines {
-        let line = serde_json::to_string(summary).map_err(CliError::cannot("write JSON"))?;
+        let line = serde_json::to_string(summary).map_err(Failure::cannot("write JSON"))?;
         writeln!(lines, "{line}").map_err(|cause| {
             Failure::input(format!(
                 "cannot append to the --output-file: {cause}; the summary is in {}",

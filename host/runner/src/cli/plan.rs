@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
-
+use super::agreement::nothing_in_common;
 use super::artifacts::Artifacts;
 use super::destination::Destination;
-use super::error::CliError;
 use super::failure::{Exit, Failure, with_flag};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::print::{json, tell};
-use super::report::drawn::{Picture, write_charts};
-use super::sources::sources;
+use super::report::drawn::{Picture, check_chart, write_charts};
+use super::report::one_at_a_time;
+use super::score::no_answer;
+use super::sources::{described, sources};
 use super::words::one_of;
 use load::pace::Signal;
 use model::arrival::Arrival;
@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(help_heading = "Plan")]
     show: u64,
     /// Show messages in full
-    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_FULL")]
     #[arg(help_heading = "Plan")]
     full: bool,
     /// Stop after N requests, at the end of a session [default: 10000 if the answers decide how
@@ -125,18 +125,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Png => Some(Picture::Png),
         Format::Text | Format::Json => None,
     };
-    if let (Some(chart), None) = (&args.chart, picture) {
-        return Err(CliError::Chart(chart.clone()).into());
-    }
-    if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        return Err(CliError::Nothing { to: "plan", otherwise: "" }.into());
-    }
+    check_chart(args.chart.as_deref(), picture.is_some())?;
+    described(&args.scenarios, &args.flags, "plan", "")?;
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
     if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
-        let (count, parts) = (sources.len(), "charts and exported rows");
-        return Err(CliError::Several { count, of: "scenario", parts }.into());
+        return Err(one_at_a_time(sources.len(), "scenario", "charts and exported rows"));
     }
     let mut out = if picture.is_none() { Some(Destination::open(&args.output)?) } else { None };
     let mut interrupted = false;
@@ -163,7 +158,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = out {
         out.finish()?;
     }
-    Ok(if interrupted { ExitCode::from(Exit::Interrupted as u8) } else { ExitCode::SUCCESS })
+    Ok(if interrupted { Exit::Interrupted.into() } else { ExitCode::SUCCESS })
 }
 
 impl Args {
@@ -176,13 +171,10 @@ impl Args {
             cut: (!self.full).then_some(CUT),
             answers: self.answers(&run.plan)?,
         };
-        let mut export = match &self.export {
-            None => None,
-            Some(path) => Some(Export::open(path, self.export_format, run, &question.answers)?),
-        };
-        let outlook = run.outlook(&question, &signal, |drawn| match &mut export {
-            None => Ok(()),
-            Some(export) => export.write(drawn),
+        let open = |path| Export::open(path, self.export_format, run, &question.answers);
+        let mut export = self.export.as_deref().map(open).transpose()?;
+        let outlook = run.outlook(&question, &signal, |drawn| {
+            export.as_mut().map_or(Ok(()), |export| export.write(drawn))
         });
         interrupt.done();
         let outlook = outlook?;
@@ -191,7 +183,10 @@ impl Args {
             if outlook.end == End::Interrupted {
                 tell("note: interrupted, so nothing was exported");
             } else if export.rows == 0 && !self.answers.is_empty() {
-                return Err(nothing_answered(&self.answers).into());
+                return Err(match self.answers.as_slice() {
+                    [run, baseline] => nothing_in_common(run, baseline),
+                    runs => no_answer(&runs[0]),
+                });
             } else {
                 let replay = export.replay();
                 export.out.finish()?;
@@ -218,15 +213,6 @@ impl Args {
             answers.add(&folder)?;
         }
         Ok(answers)
-    }
-}
-
-fn nothing_answered(runs: &[PathBuf]) -> CliError {
-    match runs {
-        [run, baseline] => {
-            CliError::NothingInCommon { run: run.clone(), baseline: baseline.clone() }
-        }
-        _ => CliError::NoAnswer { run: runs.first().cloned().unwrap_or_default() },
     }
 }
 

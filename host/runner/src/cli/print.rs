@@ -9,8 +9,8 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
-use super::error::CliError;
 use super::failure::Failure;
 use model::clean;
 use serde::Serialize;
@@ -30,9 +30,14 @@ pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(clean::text(text).as_bytes())).map(drop)
 }
 
+/// Writes a result to stdout, with which a command ends well.
+pub fn finish(text: &str) -> Result<ExitCode, Failure> {
+    write_stdout(text).map(|()| ExitCode::SUCCESS)
+}
+
 /// A document as indented JSON with a newline at its end, without control characters.
 pub fn json(document: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(document).map_err(CliError::cannot("write JSON"))?;
+    let text = serde_json::to_string_pretty(document).map_err(Failure::cannot("write JSON"))?;
     Ok(clean::json(&text).into_owned() + "\n")
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::TargetKeys;
-use super::print::{json, tell, write_stdout};
+use super::print::{finish, json, tell};
 use reader::Located;
 use report::probe::text;
 use session::probe::{ProbeError, Prober};
@@ -64,14 +64,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let dial = prober.dial()?;
     let probed = prober.probe_now(&dial, &args.keys.words())?;
     probed.remarks.iter().for_each(tell);
-    match args.format {
-        Format::Text => write_stdout(&text(&probed.probe))?,
-        Format::Json => write_stdout(&json(&probed.probe)?)?,
-    }
-    match probed.failure {
-        None => Ok(ExitCode::SUCCESS),
-        Some(failure) => Err(failure.into()),
-    }
+    let shown = finish(&match args.format {
+        Format::Text => text(&probed.probe),
+        Format::Json => json(&probed.probe)?,
+    })?;
+    probed.failure.map_or(Ok(shown), |failure| Err(failure.into()))
 }
 
 /// The source of a command that asks one server.
@@ -100,9 +97,7 @@ impl From<ProbeError> for Failure {
     fn from(error: ProbeError) -> Self {
         match error {
             ProbeError::Preflight(error) => error.into(),
-            ProbeError::NoRoute { .. } | ProbeError::NoAnswer { .. } => {
-                Failure::new(Exit::Target, error.to_string())
-            }
+            _ => Failure::new(Exit::Target, error),
         }
     }
 }

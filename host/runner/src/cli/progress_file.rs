@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::error::CliError;
+use super::failure::Failure;
 use super::print::tell;
 use super::progress::{Progress, amount};
 use load::thread_group::ThreadGroup;
@@ -29,10 +29,10 @@ pub(super) struct ProgressFile {
 }
 
 impl ProgressFile {
-    pub(super) fn open(path: &Path, every: Duration) -> Result<Self, CliError> {
+    pub(super) fn open(path: &Path, every: Duration) -> Result<Self, Failure> {
         let file = File::options().append(true).create(true).open(path);
         let file = file
-            .map_err(CliError::write(path, "; give --progress-file a file that can be written"))?;
+            .map_err(Failure::write(path, "; give --progress-file a file that can be written"))?;
         Ok(ProgressFile { file: Arc::new(file), path: path.to_owned(), every })
     }
 
@@ -82,10 +82,8 @@ impl Run {
             let is_last = until.load(Ordering::Acquire);
             let snapshot = live.snapshot();
             self.history.note(&snapshot);
-            let mut line = serde_json::to_vec(&self.line(&snapshot))?;
-            line.push(b'\n');
             // In one piece, so that a reader finds whole lines.
-            file.write_all(&line)?;
+            file.write_all(format!("{}\n", self.line(&snapshot)).as_bytes())?;
             if is_last {
                 return Ok(());
             }
@@ -93,56 +91,32 @@ impl Run {
         }
     }
 
-    fn line(&self, snapshot: &Snapshot) -> Line<'_> {
+    /// A line. An unknown value, or one not known yet, has no key.
+    fn line(&self, snapshot: &Snapshot) -> Value {
         let counts = &snapshot.counts;
         let ttft = snapshot.ttft.recent.or(snapshot.ttft.whole);
-        Line {
-            run: &self.run,
-            name: &self.name,
-            phase: counts.phase.name(),
-            requests: match self.amount {
-                Amount::Requests(requests) => Some(requests),
-                Amount::Sessions(_) | Amount::Duration(_) => None,
-            },
-            share: snapshot.share(self.amount),
-            elapsed_s: counts.elapsed.map(|time| time.as_secs_f64()),
-            left_s: snapshot.left(self.amount).map(|time| time.as_secs_f64()),
-            in_flight: counts.in_flight,
-            waiting: counts.waiting,
-            answered: counts.answered,
-            failed: counts.failures(),
-            cancelled: counts.cancelled,
-            output_tokens_per_s: self.history.recent().map(|rates| rates.tokens),
-            ttft_p50_ms: ttft.map(|ttft| ttft.p50_ms),
-            ttft_p99_ms: ttft.map(|ttft| ttft.p99_ms),
-        }
+        let requests = match self.amount {
+            Amount::Requests(requests) => Some(requests),
+            Amount::Sessions(_) | Amount::Duration(_) => None,
+        };
+        let mut line = json!({
+            "run": self.run,
+            "name": self.name,
+            "phase": counts.phase.name(),
+            "requests": requests,
+            "share": snapshot.share(self.amount),
+            "elapsed-s": counts.elapsed.map(|time| time.as_secs_f64()),
+            "left-s": snapshot.left(self.amount).map(|time| time.as_secs_f64()),
+            "in-flight": counts.in_flight,
+            "waiting": counts.waiting,
+            "answered": counts.answered,
+            "failed": counts.failures(),
+            "cancelled": counts.cancelled,
+            "output-tokens-per-s": self.history.recent().map(|rates| rates.tokens),
+            "ttft-p50-ms": ttft.map(|ttft| ttft.p50_ms),
+            "ttft-p99-ms": ttft.map(|ttft| ttft.p99_ms),
+        });
+        line.as_object_mut().into_iter().for_each(|keys| keys.retain(|_, value| !value.is_null()));
+        line
     }
-}
-
-/// A line. An unknown value, or one not known yet, has no key.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Line<'t> {
-    run: &'t str,
-    name: &'t str,
-    phase: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requests: Option<u64>,
-    share: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    elapsed_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_s: Option<f64>,
-    in_flight: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<u64>,
-    answered: u64,
-    failed: u64,
-    cancelled: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttft_p50_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttft_p99_ms: Option<f64>,
 }

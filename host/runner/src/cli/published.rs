@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::failure::Failure;
-use super::print::write_stdout;
+use super::print::{finish, json};
 use audit::Report;
 use audit::claim::Document;
 use audit::figures::shown;
@@ -50,11 +50,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         quotes: Vec::new(),
     }]);
     report.keep(|result| claims.iter().any(|claim| claim.source == result.claim.source));
-    match args.format {
-        Format::Text => write_stdout(&table(&report))?,
-        Format::Json => write_stdout(&super::print::json(&report)?)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    finish(&match args.format {
+        Format::Text => table(&report),
+        Format::Json => json(&report)?,
+    })
 }
 
 fn table(report: &Report) -> String {

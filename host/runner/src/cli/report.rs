@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use clap::builder::FalseyValueParser;
 
 use self::drawn::Picture;
 use super::destination::Destination;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::output::seen_by;
 use super::print::tell;
@@ -41,10 +39,10 @@ pub struct Args {
     #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
     style: Style,
     /// Include every request in another tool's JSON: lengths, times, gaps, texts, errors
-    #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_DETAILED")]
     detailed: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
-    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_DETAILS")]
     details: bool,
     /// Also show figures by time slices of this length, such as 10s, instead of the scenario's; as
     /// `csv`, a row for each slice instead of each exchange
@@ -109,6 +107,10 @@ pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    draw(args).map(|()| ExitCode::SUCCESS)
+}
+
+fn draw(args: &Args) -> Result<(), Failure> {
     args.check()?;
     let picture = match args.format {
         Format::Svg => Some(Picture::Svg),
@@ -123,20 +125,17 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }
         if let Some(picture) = picture {
             let charts: Vec<_> = page.charts().collect();
-            drawn::write_charts(&charts, picture, args.chart.as_deref(), &args.output)?;
-            return Ok(ExitCode::SUCCESS);
+            return drawn::write_charts(&charts, picture, args.chart.as_deref(), &args.output);
         }
         let text = if args.format == Format::Markdown { page.markdown() } else { page.html() };
         let mut out = Destination::open(&args.output)?;
         out.text(&text)?;
-        out.finish()?;
-        return Ok(ExitCode::SUCCESS);
+        return out.finish();
     }
     let runs = open(&args.runs)?;
     tell_parts(&runs)?;
     if let Some(picture) = picture {
-        drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
-        return Ok(ExitCode::SUCCESS);
+        return drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output);
     }
     let mut out = Destination::open(&args.output)?;
     match (args.format, args.style) {
@@ -147,7 +146,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }
         (Format::Json, _) => each(&runs, &mut out, |run| {
             let summary = run.summarize(&args.facts(run)?)?;
-            Ok(json::json(&summary).map_err(CliError::cannot("write the report"))?)
+            json::json(&summary).map_err(Failure::cannot("write the report"))
         }),
         (Format::Jsonl, Style::Sglang) => {
             each(&runs, &mut out, |run| args.line(run, Tool::Sglang, compatible::sglang::json))
@@ -158,8 +157,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         (Format::Html, _) => drawn::page(&runs, args.time_slice(), &mut out),
         (Format::Svg | Format::Png, _) => Ok(()),
     }?;
-    out.finish()?;
-    Ok(ExitCode::SUCCESS)
+    out.finish()
 }
 
 impl Args {
@@ -191,11 +189,8 @@ impl Args {
                 there_are.join(", "),
             )));
         }
-        if let (Some(chart), false) =
-            (&self.chart, matches!(self.format, Format::Svg | Format::Png))
-        {
-            return Err(CliError::Chart(chart.clone()).into());
-        }
+        let is_drawn = matches!(self.format, Format::Svg | Format::Png);
+        drawn::check_chart(self.chart.as_deref(), is_drawn)?;
         let with_slices = [Format::Text, Format::Markdown, Format::Json, Format::Csv, Format::Html];
         if let Some(slice) = self.slice {
             if slice.0.is_zero() {
@@ -260,7 +255,7 @@ impl Args {
             )));
         };
         let mut table = Vec::new();
-        time_slices::csv(&mut table, slices).map_err(CliError::cannot("write the report"))?;
+        time_slices::csv(&mut table, slices).map_err(Failure::cannot("write the report"))?;
         out.text(&String::from_utf8_lossy(&table)).map(drop)
     }
 
@@ -337,19 +332,25 @@ pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
             Ok(Some(_)) => {}
         }
     }
-    if !wrong.is_empty() {
-        return Err(Failure::several(Exit::Input, wrong));
-    }
+    Failure::of_any(Exit::Input, wrong)?;
     notes.iter().for_each(tell);
     Ok(runs)
 }
 
 /// The only run, for formats whose parts do not say which run they belong to.
-fn only<'a>(runs: &'a [RunFolder], parts: &'static str) -> Result<&'a RunFolder, Failure> {
+fn only<'a>(runs: &'a [RunFolder], parts: &str) -> Result<&'a RunFolder, Failure> {
     match runs {
         [run] => Ok(run),
-        _ => Err(CliError::Several { count: runs.len(), of: "run", parts }.into()),
+        _ => Err(one_at_a_time(runs.len(), "run", parts)),
     }
+}
+
+/// The error that several of these were named where their `parts` do not show which is which.
+pub(super) fn one_at_a_time(count: usize, of: &str, parts: &str) -> Failure {
+    let one = of.to_uppercase();
+    Failure::command_line(format!(
+        "{count} {of}s were named, but {parts} do not say which {of} they belong to; give one {one} at a time"
+    ))
 }
 
 fn each(
@@ -366,7 +367,7 @@ fn each(
 fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         let line =
-            serde_json::to_string(&exchange?).map_err(CliError::cannot("write the report"))?;
+            serde_json::to_string(&exchange?).map_err(Failure::cannot("write the report"))?;
         if !out.json(&(line + "\n"))? {
             break;
         }
@@ -377,11 +378,11 @@ fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
 fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     let facts = run.facts()?;
     let mut row = Vec::new();
-    csv::header(&mut row).map_err(CliError::cannot("write the report"))?;
+    csv::header(&mut row).map_err(Failure::cannot("write the report"))?;
     out.text(&String::from_utf8_lossy(&row))?;
     for exchange in run.read()? {
         row.clear();
-        csv::row(&mut row, &facts, &exchange?).map_err(CliError::cannot("write the report"))?;
+        csv::row(&mut row, &facts, &exchange?).map_err(Failure::cannot("write the report"))?;
         if !out.text(&String::from_utf8_lossy(&row))? {
             break;
         }

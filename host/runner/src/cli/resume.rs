@@ -6,6 +6,7 @@
 //! kept: keys come from the environment again, and a header has to be given again.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -13,12 +14,12 @@ use clap::{ArgAction, ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 
 use super::destination::replace;
-use super::error::CliError;
 use super::failure::Failure;
 use super::flags::familiar::spread;
 use super::print::json;
 use super::sources::Text;
 use super::variables;
+use super::words::is_flag;
 use model::private;
 use model::redact::{self, Known};
 use model::target::REDACTED;
@@ -94,12 +95,16 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
         return None;
     }
     let value = std::env::var(argument.get_env()?).ok()?;
+    let id = argument.get_id().as_str();
     match argument.get_action() {
-        ArgAction::SetTrue => {
-            matches.get_flag(argument.get_id().as_str()).then(|| format!("--{long}"))
-        }
+        ArgAction::SetTrue => matches.get_flag(id).then(|| format!("--{long}")),
         _ => Some(format!("--{long}={value}")),
     }
+}
+
+/// The error that a study cannot be resumed from this file.
+pub(super) fn impossible(path: &Path, cause: &dyn Display, instead: &str) -> Failure {
+    Failure::input(format!("cannot resume `{}`: {cause}; name {instead}", path.display()))
 }
 
 /// The words of a folder's original command, followed by the words of this one, which override
@@ -110,27 +115,17 @@ pub(super) fn resumed(
     folder: &Path,
 ) -> Result<(Vec<OsString>, Option<Text>), Failure> {
     let path = folder.join(FILE);
-    let wrong = |cause: String| CliError::CannotResume {
-        path: path.clone(),
-        cause,
-        instead: format!("the folder of a {command}, or give its scenario and original flags"),
-    };
+    let instead = format!("the folder of a {command}, or give its scenario and original flags");
+    let wrong = |cause: &dyn Display| impossible(&path, cause, &instead);
     // The saved command runs as this user's own, so nobody else may have written it.
-    let file = private::open_own(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let text = std::io::read_to_string(file).map_err(|cause| wrong(cause.to_string()))?;
-    let saved: SavedCommand =
-        serde_json::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
-    let folder = std::path::absolute(folder).map_err(|cause| wrong(cause.to_string()))?;
+    let file = private::open_own(&path).map_err(|cause| wrong(&cause))?;
+    let text = std::io::read_to_string(file).map_err(|cause| wrong(&cause))?;
+    let saved: SavedCommand = serde_json::from_str(&text).map_err(|cause| wrong(&cause))?;
+    let folder = std::path::absolute(folder).map_err(|cause| wrong(&cause))?;
     let all: Vec<OsString> = spread(std::env::args_os());
     let now: Vec<OsString> = all.iter().skip(2).cloned().collect();
     let (kept, secrets) = without_secrets(saved.words);
-    let again = |flag: &&String| {
-        let is = |word: &OsString| {
-            let word = word.to_string_lossy();
-            word.split('=').next() == Some(flag)
-        };
-        !now.iter().any(is)
-    };
+    let again = |flag: &&String| !now.iter().any(|word| is_flag(word, flag));
     let missing: Vec<&str> = secrets.iter().filter(again).map(String::as_str).collect();
     if !missing.is_empty() {
         return Err(Failure::command_line(format!(
@@ -140,7 +135,7 @@ pub(super) fn resumed(
         )));
     }
     std::env::set_current_dir(&saved.directory)
-        .map_err(|cause| wrong(format!("it began in `{}`: {cause}", saved.directory.display())))?;
+        .map_err(|cause| wrong(&format!("it began in `{}`: {cause}", saved.directory.display())))?;
     let mut words: Vec<OsString> = all.into_iter().take(2).collect();
     words.extend(kept.into_iter().map(OsString::from));
     words.extend(now);

@@ -12,7 +12,6 @@ use search::preset::{Preset, Rule, Value};
 use serde_json::json;
 use session::{Faults, Source};
 
-use super::error::CliError;
 use super::failure::Failure;
 use super::print::tell;
 use super::run::accuracy;
@@ -35,11 +34,7 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     for rule in preset.rules {
         rules.lay(rule, &mut source.scenario);
     }
-    if rules.faults.scenario.is_empty() {
-        Ok((source, rules.open))
-    } else {
-        Err(rules.faults.into())
-    }
+    Failure::of_faults(rules.faults).map(|()| (source, rules.open))
 }
 
 /// Applies the rules, with notes that name them and the unmet rules.
@@ -53,13 +48,17 @@ pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure
 }
 
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
-    Preset::find(name).map_err(|words| {
-        if name == accuracy::NAME {
-            CliError::PresetOf(name.to_owned(), "run").into()
-        } else {
-            Failure::command_line(words)
-        }
+    Preset::find(name).map_err(|words| match name {
+        accuracy::NAME => preset_of("run", name),
+        _ => Failure::command_line(words),
     })
+}
+
+/// The error that a preset belongs to another command.
+pub(super) fn preset_of(command: &str, name: &str) -> Failure {
+    Failure::command_line(format!(
+        "`{name}` is the preset of a {command}: use `runner {command} --preset {name}`"
+    ))
 }
 
 /// True if the samples come from the shipped dataset for recorded traffic.

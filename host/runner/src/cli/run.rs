@@ -5,7 +5,6 @@ pub(super) mod accuracy;
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
-use super::error::CliError;
 use super::failure::Failure;
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -13,9 +12,9 @@ use super::limits::limits;
 use super::output::Output;
 use super::repeat::{self, Repetition};
 use super::round::measure_all;
-use super::sources::sources;
+use super::sources::{described, sources};
 use super::watch::Watch;
-use compare::until::{self, Until};
+use compare::until;
 use session::resolve;
 
 /// Measure an engine, described by scenarios, flags, or both (flags override)
@@ -58,13 +57,8 @@ pub struct Args {
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        return Err(CliError::Nothing {
-            to: "run",
-            otherwise: "; `runner demo` needs neither, and `runner --help` lists all flags",
-        }
-        .into());
-    }
+    let otherwise = "; `runner demo` needs neither, and `runner --help` lists all flags";
+    described(&args.scenarios, &args.flags, "run", otherwise)?;
     args.artifacts.apply();
     // Before files are read and plugins compiled, which may take long.
     let interrupt = Interrupt::listen()?;
@@ -75,7 +69,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let repeats = args.repeats()?;
     if repeats > 1 {
-        let (until, sources) = (args.until()?, sources()?);
+        let (until, sources) = (limits("--until", &args.until)?, sources()?);
         let plan = Repetition { until: &until, of: repeats, same_requests: args.same_requests };
         return repeat::exec(sources, plan, &args.output, &args.watch, &interrupt);
     }
@@ -88,11 +82,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Returns the precision that ends the repeats, if they stop themselves.
-    fn until(&self) -> Result<Vec<Until>, Failure> {
-        limits("--until", &self.until)
-    }
-
     fn repeats(&self) -> Result<u32, Failure> {
         if self.until.is_empty() {
             return Ok(self.repeat.unwrap_or(1));

@@ -1,17 +1,16 @@
 //! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run,
 //! and its page.
 
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::destination::replace;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::output::Within;
@@ -38,7 +37,7 @@ pub(super) struct Keep {
     #[arg(skip)]
     pub(super) scenario: Option<Text>,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_JSON", help_heading = "Result")]
     pub(super) json: bool,
 }
 
@@ -123,7 +122,7 @@ impl StudyFolder {
             self.kind,
             self.folder.display()
         ));
-        ExitCode::from(Exit::Interrupted as u8)
+        Exit::Interrupted.into()
     }
 
     /// Reports that the saved state differs from the flags in this part.
@@ -136,14 +135,10 @@ impl StudyFolder {
 
     fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let path = self.file();
-        let wrong = |cause: String| CliError::CannotResume {
-            path: path.clone(),
-            cause,
-            instead: format!("a folder that has a {}.json", self.kind),
-        };
-        let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-        let file: File<T> =
-            serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+        let instead = format!("a folder that has a {}.json", self.kind);
+        let wrong = |cause: &dyn Display| resume::impossible(&path, cause, &instead);
+        let text = std::fs::read(&path).map_err(|cause| wrong(&cause))?;
+        let file: File<T> = serde_json::from_slice(&text).map_err(|cause| wrong(&cause))?;
         if file.scenario == self.scenario {
             Ok(file.state)
         } else {
@@ -224,10 +219,9 @@ fn file<T: DeserializeOwned>(path: &Path) -> Result<Option<File<T>>, Failure> {
         Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(cause) => return Err(CliError::read("", path)(cause).into()),
+        Err(cause) => return Err(Failure::read("", path)(cause)),
     };
-    let file = serde_json::from_slice(&text).map_err(CliError::read("", path))?;
-    Ok(Some(file))
+    serde_json::from_slice(&text).map(Some).map_err(Failure::read("", path))
 }
 
 fn digest(source: &Source) -> String {

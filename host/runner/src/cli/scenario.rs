@@ -10,7 +10,7 @@ use super::artifacts::Artifacts;
 use super::failure::Failure;
 use super::flags::Flags;
 use super::plugin::options::Folders;
-use super::print::write_stdout;
+use super::print::finish;
 use super::sources;
 
 /// List the keys of scenarios, check scenarios, and show them resolved
@@ -79,6 +79,5 @@ fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let names = sources::check(&args.files, &args.folders.paths())?;
     let lines: Vec<String> = names.iter().map(|name| format!("{name}: ok\n")).collect();
-    write_stdout(&lines.concat())?;
-    Ok(ExitCode::SUCCESS)
+    finish(&lines.concat())
 }

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
-use super::print::write_stdout;
+use super::print::finish;
 
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
@@ -22,6 +22,5 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let text = shipped::text(&format!("schemas/{}.schema.json", args.name))
         .ok_or_else(|| Failure::new(Exit::Bug, format!("no schema `{}`", args.name)))?;
-    write_stdout(text)?;
-    Ok(ExitCode::SUCCESS)
+    finish(text)
 }

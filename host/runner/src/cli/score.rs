@@ -5,10 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
-
 use super::artifacts::Artifacts;
-use super::error::CliError;
+use super::conclude::unscored;
 use super::failure::Failure;
 use super::plugin::options::{Folders, meant};
 use super::print::{json, tell, write_stdout};
@@ -20,7 +18,7 @@ use runs::assessment::Later;
 use runs::folder::RunFolder;
 use scenario::Scenario;
 use session::assess::judge_again;
-use session::{Faults, Judges, Source, judges};
+use session::{Judges, Source, judges};
 
 /// Judge the answers of a saved run with further scorers
 ///
@@ -44,7 +42,7 @@ pub struct Args {
     #[arg(required = true)]
     scorers: Vec<String>,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_JSON")]
     json: bool,
     #[command(flatten)]
     folders: Folders,
@@ -57,15 +55,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = RunFolder::at(&args.run);
     // Fails if this is no run's folder, before anything is compiled.
     folder.plan()?;
-    let mut all = Vec::new();
-    for named in &args.scorers {
-        all.push(resolved(named, args.folders.paths())?);
-    }
-    let mut answers: u64 = 0;
+    let all = args.scorers.iter().map(|named| resolved(named, args.folders.paths()));
+    let all: Vec<Judges> = all.collect::<Result<_, _>>()?;
+    let mut has_answer = false;
     let read = folder.read()?.inspect(|exchange| {
-        let is_answer =
-            |own: &model::exchange::Exchange| own.phase == Phase::Measure && own.is_ok();
-        answers += u64::from(exchange.as_ref().is_ok_and(is_answer));
+        let exchange = exchange.as_ref();
+        has_answer |= exchange.is_ok_and(|own| own.phase == Phase::Measure && own.is_ok());
     });
     let counted = folder.assessment()?.retokenized;
     let scorers: Vec<_> = all.iter().flat_map(|judges| judges.scorers.clone()).collect();
@@ -73,8 +68,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for line in all.iter().flat_map(|judges| judges.log.drain()) {
         tell(format_args!("{}", clean::line(&line)));
     }
-    if answers == 0 {
-        return Err(CliError::NoAnswer { run: args.run.clone() }.into());
+    if !has_answer {
+        return Err(no_answer(&args.run));
     }
     let (count, first) = (judged.error_count(), judged.errors.first().cloned());
     let facts = folder.facts()?;
@@ -91,9 +86,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     folder.write(&summary)?;
     write_stdout(&if args.json { json(&summary.scores)? } else { scores_alone(&summary) })?;
     match first {
-        Some(first) => Err(CliError::Unscored { count, first }.into()),
+        Some(first) => Err(unscored(count, &first)),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+pub(super) fn no_answer(run: &Path) -> Failure {
+    let run = run.display();
+    Failure::input(format!("`{run}` has no answer to judge: no measured request was answered"))
 }
 
 /// The scorers that a word on the command line stands for.
@@ -101,9 +101,8 @@ fn resolved(named: &str, plugin_path: Vec<PathBuf>) -> Result<Judges, Failure> {
     let mut source = Source { plugin_path, shipped: shipped::PLUGINS, ..Source::default() };
     if named.ends_with(".toml") {
         let path = Path::new(named);
-        let text = fs::read_to_string(path).map_err(CliError::read("", path))?;
-        let scenario =
-            Scenario::parse(named, &text).map_err(|error| Faults::from_scenario(&error))?;
+        let text = fs::read_to_string(path).map_err(Failure::read("", path))?;
+        let scenario = Scenario::parse(named, &text)?;
         source.scenario.scorers = scenario.scorers;
         source.scenario.sandbox = scenario.sandbox;
         source.folder = path.parent().map(Path::to_owned);

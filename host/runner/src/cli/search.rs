@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
-
 use self::probes::Probes;
 use super::artifacts::Artifacts;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -114,7 +111,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RUNNER_RUN_FOR", default_value = "10s")]
     run_for: model::duration::Span,
     /// Do not measure the lower end of the interval once more with a run of its own
-    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_NO_CONFIRM")]
     no_confirm: bool,
     #[command(flatten)]
     flags: Flags,
@@ -138,9 +135,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
-    let begun = Search::new(args.config(&source)?).map_err(|mistakes| {
-        Failure::several(Exit::CommandLine, mistakes.lines().map(str::to_owned).collect())
-    })?;
+    let begun = Search::new(args.config(&source)?)
+        .map_err(|mistakes| Failure::several(Exit::CommandLine, mistakes.lines()))?;
     let (saved, kept) = args.keep.open::<Searched>(
         "search",
         args.resume.as_deref(),
@@ -196,7 +192,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(&args.shown(&answer)?)?;
     saved.tell();
     let holds = answer.tiers.iter().all(|found| found.passed.is_some());
-    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(Exit::Threshold as u8) })
+    Ok(if holds { ExitCode::SUCCESS } else { Exit::Threshold.into() })
 }
 
 impl Args {
@@ -223,7 +219,7 @@ impl Args {
         let mut config = match &self.preset {
             Some(name) => rules::named(name)?
                 .config(self.start)
-                .ok_or_else(|| CliError::PresetOf(name.clone(), "sweep"))?,
+                .ok_or_else(|| rules::preset_of("sweep", name))?,
             None => self.own()?,
         };
         config.least = self.least.unwrap_or(config.least);

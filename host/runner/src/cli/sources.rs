@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::error::CliError;
 use super::failure::Failure;
 use super::flags::Flags;
 use super::print::tell;
@@ -32,6 +31,21 @@ impl Text {
         // A scenario that cannot be read may hold anything.
         entries.map_or(true, |entries| entries.iter().any(|entry| entry.secret))
     }
+}
+
+/// Checks that scenarios or flags name a workload.
+pub(super) fn described(
+    named: &[String],
+    flags: &Flags,
+    to: &str,
+    otherwise: &str,
+) -> Result<(), Failure> {
+    if !named.is_empty() || flags.describe_a_run() {
+        return Ok(());
+    }
+    Err(Failure::command_line(format!(
+        "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
+    )))
 }
 
 /// Reads every named scenario, or builds one from the flags alone. Reports every mistake in each.
@@ -100,7 +114,7 @@ impl<'f> Overlay<'f> {
 
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
-        if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
+        Failure::of_faults(faults).map(|()| self.notes)
     }
 }
 
@@ -190,7 +204,7 @@ pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, F
             names.push(name);
         }
     }
-    if faults.scenario.is_empty() { Ok(names) } else { Err(faults.into()) }
+    Failure::of_faults(faults).map(|()| names)
 }
 
 /// The texts that a name stands for: stdin, a file, the TOML files of a folder, or built-in ones.
@@ -199,10 +213,8 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         let text = reader::read_text_from(std::io::stdin()).map_err(|cause| {
             Failure::input(format!("cannot read the scenario from stdin: {cause}"))
         })?;
-        let name = STDIN.to_owned();
         // Relative paths start at the working directory.
-        let folder = None;
-        return Ok(vec![Text { name, folder, text }]);
+        return Ok(vec![Text { name: STDIN.to_owned(), folder: None, text }]);
     }
     let path = Path::new(name);
     if path.is_dir() {
@@ -224,12 +236,12 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     match read(path) {
         Ok(text) => Ok(vec![text]),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => shipped_texts(name),
-        Err(cause) => Err(unreadable(path)(cause).into()),
+        Err(cause) => Err(unreadable(path)(cause)),
     }
 }
 
-fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
-    CliError::read("the scenario ", path)
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
+    Failure::read("the scenario ", path)
 }
 
 fn read(path: &Path) -> std::io::Result<Text> {
@@ -246,11 +258,8 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
     let found: Vec<Text> = shipped::scenarios()
         .filter(|known| *known == name || known.starts_with(&folder))
         .filter_map(|known| {
-            Some(Text {
-                name: known.to_owned(),
-                folder: None,
-                text: shipped::scenario(known)?.to_owned(),
-            })
+            let text = shipped::scenario(known)?.to_owned();
+            Some(Text { name: known.to_owned(), folder: None, text })
         })
         .collect();
     if !found.is_empty() {
@@ -260,11 +269,10 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
         .map(|known| (strsim::jaro_winkler(known, name), known))
         .filter(|(closeness, _)| *closeness > 0.85)
         .max_by(|a, b| a.0.total_cmp(&b.0));
+    let all = || shipped::scenarios().collect::<Vec<_>>().join(", ");
     let hint = match nearest {
         Some((_, known)) => format!("did you mean `{known}`?"),
-        None => {
-            format!("the built-in ones are {}", shipped::scenarios().collect::<Vec<_>>().join(", "))
-        }
+        None => format!("the built-in ones are {}", all()),
     };
     Err(Failure::input(format!(
         "no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -135,7 +134,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(&shown)?;
     saved.tell();
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
-    Ok(if any { ExitCode::SUCCESS } else { ExitCode::from(Exit::Invalid as u8) })
+    Ok(if any { ExitCode::SUCCESS } else { Exit::Invalid.into() })
 }
 
 impl Args {
@@ -155,7 +154,7 @@ impl Args {
         };
         let preset = rules::named(name)?;
         match (preset.tiers.is_empty(), preset.load == load) {
-            (false, _) => Err(CliError::PresetOf(name.to_owned(), "search").into()),
+            (false, _) => Err(rules::preset_of("search", name)),
             (true, false) => {
                 let message =
                     format!("`{name}` varies the number of sessions: give --session-counts");

@@ -8,6 +8,8 @@ use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
 
+use super::words::is_flag;
+
 /// Reads words as a command. Returns the command too, which draws the errors of the code that reads
 /// the matches.
 pub(super) fn read(
@@ -61,11 +63,8 @@ fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
 /// The variable that set a flag (`--seed <SEED>`), if the command line itself does not set it.
 pub(super) fn variable_for(command: &Command, flag: &str) -> Option<String> {
     let long = flag.split_whitespace().next()?.strip_prefix("--")?;
-    let given = |word: OsString| {
-        let word = word.to_string_lossy().into_owned();
-        word.split('=').next() == Some(&format!("--{long}"))
-    };
-    if std::env::args_os().any(given) {
+    let flag = format!("--{long}");
+    if std::env::args_os().any(|word| is_flag(&word, &flag)) {
         return None;
     }
     let nested = command.get_subcommands().flat_map(Command::get_subcommands);

@@ -12,12 +12,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueHint;
-use clap::builder::FalseyValueParser;
 use jiff::Timestamp;
 
 use super::destination::Destination;
 use super::failure::{Exit, Failure};
-use super::print::{json, tell, write_stdout};
+use super::print::{finish, json, tell};
 use conduct::Conductor;
 use model::duration::Span;
 use report::verified;
@@ -48,7 +47,7 @@ pub struct Args {
     #[arg(value_name = "CLIENT", required_unless_present = "list", value_hint = ValueHint::FilePath)]
     clients: Vec<String>,
     /// List the cases and the clients that ship
-    #[arg(long, env = "RUNNER_VERIFY_LIST", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_VERIFY_LIST")]
     list: bool,
     /// Case to run, by name, with * at its end for any rest; repeatable
     #[arg(long = "case", value_name = "CASE", env = "RUNNER_VERIFY_CASE", value_delimiter = ',')]
@@ -78,7 +77,7 @@ pub struct Args {
     /// token
     ///
     /// Streams of a token every 20 ms: 8 of them, then more, up to 2048. It takes about a minute.
-    #[arg(long, env = "RUNNER_VERIFY_CEILING", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_VERIFY_CEILING")]
     ceiling: bool,
     /// Output format
     #[arg(long, env = "RUNNER_VERIFY_FORMAT", value_enum, default_value_t = Format::Text)]
@@ -87,7 +86,7 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE", env = "RUNNER_VERIFY_OUTPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     output: PathBuf,
     /// Exit with 7 if a figure does not match its claim, or a case fails
-    #[arg(long, env = "RUNNER_VERIFY_STRICT", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_VERIFY_STRICT")]
     strict: bool,
 }
 
@@ -108,8 +107,7 @@ enum Format {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let cases = files::cases(args.cases.as_deref())?;
     if args.list {
-        write_stdout(&files::list(&cases)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return finish(&files::list(&cases)?);
     }
     let one = matches!(args.format, Format::Json | Format::Badge);
     if one && args.clients.len() > 1 {
@@ -158,7 +156,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(failure);
     }
     if args.strict && !cards.iter().all(|card| card.totals.is_clean()) {
-        Ok(ExitCode::from(Exit::Invalid as u8))
+        Ok(Exit::Invalid.into())
     } else {
         Ok(ExitCode::SUCCESS)
     }
@@ -209,7 +207,7 @@ fn judged(
             date: Some(today()),
             machine: Some(machine()),
             ceiling,
-            ..Card::new(runner, client, conductor.tokenizer_name(), cases)
+            ..Card::new(runner, client, conductor.tokenizer_name.clone(), cases)
         }
     };
     let mut judged = Vec::new();
@@ -219,7 +217,7 @@ fn judged(
                 tell(format_args!("{}", progress(case, &card.outcome)));
                 judged.push(card);
             }
-            Err(failure) if failure.number() == Exit::Interrupted as u8 && !judged.is_empty() => {
+            Err(failure) if failure.exit == Exit::Interrupted && !judged.is_empty() => {
                 let message =
                     format!("interrupted; the card has {} of {} cases", judged.len(), cases.len());
                 let failure = Failure::new(Exit::Interrupted, message);
@@ -238,7 +236,7 @@ fn judged(
     };
     match conductor.ceiling(report) {
         Ok(ceiling) => Ok((card(judged, Some(ceiling)), None)),
-        Err(failure) if failure.number() == Exit::Interrupted as u8 => {
+        Err(failure) if failure.exit == Exit::Interrupted => {
             Ok((card(judged, None), Some(failure)))
         }
         Err(failure) => Err(failure),

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
-
 use super::dashboard;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
@@ -28,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 #[command(next_help_heading = "Progress")]
 pub struct Watch {
     /// Show the run live in the terminal: throughput, latencies, failures, this client's load
-    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_DASHBOARD")]
     dashboard: bool,
     /// Serve Prometheus metrics during runs, at HOST:PORT, or at :PORT for this machine only
     #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN")]
@@ -43,7 +41,7 @@ pub struct Watch {
     #[arg(value_parser = interval)]
     progress_every: Span,
     /// Do not show progress
-    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new())]
+    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS")]
     no_progress: bool,
 }
 

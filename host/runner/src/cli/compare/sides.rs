@@ -1,6 +1,7 @@
 //! From the sides named on the command line to a comparison: finds and reads folders of runs,
 //! groups repeats, and reads and audits other tools' results.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::super::audit::documents;
@@ -45,7 +46,7 @@ pub(super) fn read(
 ) -> Result<ReadSides, Failure> {
     let percentiles = wanted(choice, conditions);
     let mut found: Vec<PendingSide> = Vec::new();
-    let mut groups: Vec<(String, usize)> = Vec::new();
+    let mut groups: HashMap<String, usize> = HashMap::new();
     for name in named {
         for part in parts(name)? {
             let (runs, is_listed) = match part {
@@ -57,26 +58,14 @@ pub(super) fn read(
                 Part::Listed(folders) => (folders, true),
             };
             // Who lists runs has grouped them, even if they are repeats of others.
-            let group = if each || is_listed {
-                None
-            } else {
-                runs.first().map(RunFolder::repeat).transpose()?.flatten()
-            };
+            let first = runs.first().filter(|_| !each && !is_listed);
+            let group = first.map(RunFolder::repeat).transpose()?.flatten();
             let runs = runs.into_iter().map(|folder| run(folder, &percentiles));
             let runs: Vec<Run> = runs.collect::<Result<_, Failure>>()?;
-            let known = group
-                .as_ref()
-                .and_then(|repeat| groups.iter().find(|(group, _)| *group == repeat.group));
-            match (known, group) {
-                (Some((_, place)), _) => {
-                    if let Some(PendingSide::Runs(side)) = found.get_mut(*place) {
-                        side.extend(runs);
-                    }
-                }
-                (None, group) => {
-                    groups.extend(group.map(|repeat| (repeat.group, found.len())));
-                    found.push(PendingSide::Runs(runs));
-                }
+            let place = group.map(|repeat| *groups.entry(repeat.group).or_insert(found.len()));
+            match place.and_then(|place| found.get_mut(place)) {
+                Some(PendingSide::Runs(side)) => side.extend(runs),
+                _ => found.push(PendingSide::Runs(runs)),
             }
         }
     }
@@ -114,8 +103,7 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
         (Some(Part::Claim(claim, doubts)), 0) => Ok(Account::of_claim(*claim, doubts)),
         (Some(Part::Run(folder)), 0) => {
             let Run { folder, facts, reported } = run(folder, &[50.0, 99.0])?;
-            Account::of_run(name.to_owned(), &reported, &facts, folder.read()?)
-                .map_err(Failure::from)
+            Ok(Account::of_run(name.to_owned(), &reported, &facts, folder.read()?)?)
         }
         (Some(Part::Listed(folders)), _) => Err(several(folders.len())),
         (_, others) => Err(several(others + 1)),
@@ -125,12 +113,15 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
 /// The percentiles of the figures and of the conditions.
 fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
     let mut wanted = percentiles(choice);
-    let conditioned = conditions.iter().filter_map(|condition| match condition.figure {
-        Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
-        _ => None,
-    });
-    wanted.extend(conditioned);
+    wanted.extend(conditions.iter().filter_map(|condition| percentile(&condition.figure)));
     wanted
+}
+
+fn percentile(figure: &Figure) -> Option<f64> {
+    match figure {
+        Figure::Of(_, Statistic::Percentile(percent)) => Some(*percent),
+        _ => None,
+    }
 }
 
 /// Reads the records.
@@ -169,16 +160,9 @@ fn cut(
                 Side::Claim(Box::new(Stated::new(*claim, doubts, blocks)))
             }
             PendingSide::Runs(runs) => {
-                let read = |run: Run| {
-                    let Run { folder, facts, reported } = run;
-                    Measured::read(
-                        reported,
-                        &facts,
-                        &wanted,
-                        blocks,
-                        baseline.as_ref(),
-                        folder.read()?,
-                    )
+                let read = |Run { folder, facts, reported }| {
+                    let baseline = baseline.as_ref();
+                    Measured::read(reported, &facts, &wanted, blocks, baseline, folder.read()?)
                 };
                 Side::Runs(runs.into_iter().map(read).collect::<Result<_, _>>()?)
             }
@@ -200,18 +184,14 @@ pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Fa
             "--run-variation {given}: expected a share from 0% to 100%, such as 2%, or a folder with repeats of the scenario"
         )));
     }
-    let percentiles: Vec<f64> = (figures.iter())
-        .filter_map(|figure| match figure {
-            Figure::Of(_, Statistic::Percentile(percent)) => Some(*percent),
-            _ => None,
-        })
-        .collect();
+    let percentiles: Vec<f64> = figures.iter().filter_map(percentile).collect();
     let wrong = |message: String| Failure::input(format!("--run-variation {given}: {message}"));
     let mut runs: Vec<Reported> = Vec::new();
     for folder in folder::runs(path)? {
         runs.push(run(folder, &percentiles)?.reported);
     }
-    if let Some(other) = runs.iter().find(|run| !is_repeat(run, &runs[0])) {
+    // Repeats have the same load and engine.
+    if let Some(other) = runs.iter().find(|run| run.plan != runs[0].plan) {
         return Err(wrong(format!(
             "{} and {} are not repeats of one scenario against one engine; name a folder with only such repeats (runner run --repeat N --same-requests)",
             runs[0].folder, other.folder
@@ -231,11 +211,6 @@ pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Fa
             summaries.len()
         ))
     })
-}
-
-/// True if both plans have the same load and engine.
-fn is_repeat(run: &Reported, other: &Reported) -> bool {
-    run.plan == other.plan
 }
 
 /// A share such as `2%`, at most 100%.
@@ -335,11 +310,9 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
         (claims, place)
     };
     let audited = audit::claims(&beside).swap_remove(place);
-    let doubts = audited.findings.iter();
-    let doubts = doubts.filter(|finding| finding.severity > Severity::Note);
+    let doubts = audited.findings.iter().filter(|finding| finding.severity > Severity::Note);
     let doubts = doubts.map(|finding| format!("{}: {}", finding.severity.name(), finding.seen));
-    let doubts = doubts.collect();
-    Ok((audited.claim, doubts))
+    Ok((audited.claim, doubts.collect()))
 }
 
 /// The error that a file holds several results, or fewer than the chosen number.

@@ -106,7 +106,7 @@ const fn pools(plugin: &'static str, path: &'static str, output: Output) -> Rout
 }
 
 /// The routes of the shipped backends, the usual one first.
-const ROUTES: [Route; 40] = [
+pub static ROUTES: [Route; 42] = [
     route("openai", "/v1/chat/completions", "chat"),
     route("openai", "/v1/completions", "completions"),
     route("openai", "/v1/responses", "responses"),
@@ -147,10 +147,10 @@ const ROUTES: [Route; 40] = [
     route("tensorrt-llm", "/v2/models/MODEL/generate", "generate"),
     pools("cohere", "/v2/embed", Output::Vectors),
     pools("cohere", "/v2/rerank", Output::Orders),
+    // The only routes for answers of their backends, which need no key.
+    pools("cohere", "/v2/chat", Output::Answers),
+    pools("anthropic", "/v1/messages", Output::Answers),
 ];
-
-/// Backends with one route for all answers, and its path.
-const ONE_ROUTE: [(&str, &str); 2] = [("anthropic", "/v1/messages"), ("cohere", "/v2/chat")];
 
 /// The place where the shipped backends' engines listen by default, where that is a port of this
 /// machine.
@@ -187,10 +187,6 @@ pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     ALIASES.iter().filter(ships)
 }
 
-pub fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter()
-}
-
 pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
@@ -198,16 +194,17 @@ pub fn file(plugin: &str) -> String {
 /// Returns `route` in a shipped backend's configuration for conversations, where it has several
 /// routes.
 pub fn chat_route(plugin: &str) -> Option<&'static str> {
-    let is_chat = |route: &&Route| route.plugin == plugin && route.route == Some("chat");
-    ROUTES.iter().find(is_chat).and_then(|route| route.route)
+    first(plugin, |route| route.route == Some("chat"))
 }
 
 /// Returns `route` in a shipped backend's configuration for the text of sounds, where it has such a
 /// route.
 pub fn transcription_route(plugin: &str) -> Option<&'static str> {
-    let mut own = ROUTES.iter().filter(|route| route.plugin == plugin);
-    let found = own.find(|route| route.output == Output::Transcripts);
-    found.and_then(|route| route.route)
+    first(plugin, |route| route.output == Output::Transcripts)
+}
+
+fn first(plugin: &str, fits: fn(&Route) -> bool) -> Option<&'static str> {
+    ROUTES.iter().find(|route| route.plugin == plugin && fits(route))?.route
 }
 
 pub fn port(plugin: &str) -> Option<u16> {
@@ -217,15 +214,7 @@ pub fn port(plugin: &str) -> Option<u16> {
 /// Finds the route of a backend that a path on the server belongs to, or names its routes.
 pub fn route_of(plugin: &str, endpoint: &str) -> Result<RouteChoice, String> {
     let endpoint = format!("/{}", endpoint.trim_matches('/'));
-    let one = ONE_ROUTE.iter().map(|(plugin, path)| Route {
-        plugin,
-        path,
-        route: None,
-        output: Output::Answers,
-        bare: false,
-    });
-    let own: Vec<Route> =
-        ROUTES.into_iter().chain(one).filter(|route| route.plugin == plugin).collect();
+    let own: Vec<&Route> = ROUTES.iter().filter(|route| route.plugin == plugin).collect();
     if own.is_empty() {
         return Err(format!(
             "the routes of `{plugin}` are not known here; choose one by its configuration, as in --set backend.config.route=chat"

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use clap::builder::{FalseyValueParser, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use super::super::failure::Failure;
@@ -118,7 +118,7 @@ impl KeyFlag {
             arg = arg.alias(alias);
         }
         if key.switch {
-            return arg.action(ArgAction::SetTrue).value_parser(FalseyValueParser::new());
+            return arg.action(ArgAction::SetTrue);
         }
         arg = arg
             .value_name(flag.value_name)

@@ -71,8 +71,8 @@ pub(super) fn exec(
 
 /// The more precise reason: this machine's own agent reports the scenario's mistakes.
 fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
-    let of_fleet = [Exit::Target as u8, Exit::Interrupted as u8];
-    local.filter(|local| !of_fleet.contains(&local.number())).unwrap_or_else(|| why.into())
+    let of_fleet = [Exit::Target, Exit::Interrupted];
+    local.filter(|local| !of_fleet.contains(&local.exit)).unwrap_or_else(|| why.into())
 }
 
 /// The run as it is shown on rank 0.

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::fleet::run::merge::{MergedAgent, merge};
-use clap::builder::FalseyValueParser;
 use report::{json, text};
 
-use super::super::error::CliError;
 use super::super::failure::Failure;
 use super::super::print::{tell, write_json, write_stdout};
 
@@ -30,14 +28,14 @@ pub(super) struct Args {
     #[arg(value_name = "AGENT_FOLDER", required = true)]
     agents: Vec<PathBuf>,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "RUNNER_JSON")]
     json: bool,
 }
 
 pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (folder, summary) = merge(&args.run, &args.agents, taken)?;
     if args.json {
-        write_json(&json::json(&summary).map_err(CliError::cannot("write JSON"))?)?;
+        write_json(&json::json(&summary).map_err(Failure::cannot("write JSON"))?)?;
     } else {
         write_stdout(&text::short(&summary))?
     }

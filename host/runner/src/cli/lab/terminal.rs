@@ -34,11 +34,9 @@ impl Caller for Terminal<'_> {
         self.interrupt.done();
         made.map_err(|failure| {
             let message = failure.message();
-            let number = failure.number();
-            if number == Exit::Input as u8 || number == Exit::Bug as u8 {
-                NoResult::Machine { failure, message }
-            } else {
-                NoResult::Run(message)
+            match failure.exit {
+                Exit::Input | Exit::Bug => NoResult::Machine { failure, message },
+                _ => NoResult::Run(message),
             }
         })
     }

@@ -28,6 +28,13 @@ impl Picture {
     }
 }
 
+/// Refuses a chart by its name where no pictures are drawn.
+pub fn check_chart(name: Option<&str>, is_drawn: bool) -> Result<(), Failure> {
+    let refused = name.filter(|_| !is_drawn);
+    let wrong = |name| format!("--chart {name} only works with --format svg or --format png");
+    refused.map_or(Ok(()), |name| Err(Failure::command_line(wrong(name))))
+}
+
 /// Writes the page of these runs, with time slices of this length if one is given.
 pub fn page(
     runs: &[RunFolder],
@@ -89,12 +96,8 @@ fn all(charts: &[&Chart], form: Picture, names: &[&str], folder: &Path) -> Resul
             names.join(", ")
         )));
     }
-    std::fs::create_dir_all(folder).map_err(|cause| {
-        Failure::input(format!(
-            "cannot create the folder `{}`: {cause}; give a writable folder with --output",
-            folder.display()
-        ))
-    })?;
+    std::fs::create_dir_all(folder)
+        .map_err(Failure::write(folder, "; give a writable folder with --output"))?;
     for chart in charts {
         let name = format!("{}.{}", chart.name, form.extension());
         write_chart(chart, form, &folder.join(name))?;
@@ -118,7 +121,7 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
 #[cfg(feature = "pictures")]
 fn pixels(drawing: &str) -> Result<Vec<u8>, Failure> {
     let drawn = report::chart::png::png(drawing);
-    Ok(drawn.map_err(crate::cli::error::CliError::cannot("write the report"))?)
+    drawn.map_err(Failure::cannot("write the report"))
 }
 
 #[cfg(not(feature = "pictures"))]

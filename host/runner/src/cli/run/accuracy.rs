@@ -18,12 +18,12 @@ use session::resolve::extent::{Extent, MOST};
 use session::{Faults, ResolvedRun, Source, resolve};
 
 use crate::cli::agreement::agreed;
-use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::print::{tell, write_stdout};
 use crate::cli::round::{Round, failed, measure};
+use crate::cli::rules::preset_of;
 use crate::cli::watch::Watch;
 use runs::folder::RunFolder;
 use search::preset::Preset;
@@ -53,11 +53,9 @@ pub(super) fn exec(
         all.extend(modes(source, interrupt, &mut faults)?);
     }
     if interrupt.came() {
-        return Ok(ExitCode::from(Exit::Interrupted as u8));
+        return Ok(Exit::Interrupted.into());
     }
-    if !faults.scenario.is_empty() {
-        return Err(faults.into());
-    }
+    Failure::of_faults(faults)?;
     tell(format_args!(
         "note: MLPerf's accuracy mode: every sample once, judged, then the speed of the same plan ({SOURCE})"
     ));
@@ -95,10 +93,8 @@ pub(super) fn known(preset: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(match Preset::find(preset) {
-        Ok(known) if known.tiers.is_empty() => {
-            CliError::PresetOf(preset.to_owned(), "sweep").into()
-        }
-        Ok(_) => CliError::PresetOf(preset.to_owned(), "search").into(),
+        Ok(known) if known.tiers.is_empty() => preset_of("sweep", preset),
+        Ok(_) => preset_of("search", preset),
         Err(_) => Failure::command_line(format!(
             "there is no preset `{preset}` of a run; there is `{NAME}`"
         )),
@@ -162,7 +158,7 @@ fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     tell(format_args!(
         "warning: {answered} of {samples} samples were answered, so the scores do not cover the whole dataset"
     ));
-    (!allowed).then(|| ExitCode::from(Exit::Invalid as u8))
+    (!allowed).then(|| Exit::Invalid.into())
 }
 
 /// True if samples of one name were the same requests in both runs. A dataset that numbers its

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use super::super::failure::Failure;
-use super::super::print::{json, write_stdout};
+use super::super::plugin::options::Form;
 use scenario::Key;
 use scenario::comparability::Fate;
 
@@ -16,9 +15,8 @@ pub struct Args {
     /// Only the keys that begin with this, such as load or load.ramp
     #[arg(value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 #[derive(Serialize)]
@@ -71,14 +69,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if keys.is_empty() {
         return Err(Failure::command_line(unknown(prefix)));
     }
-    let text = if args.json {
-        let rows: Vec<Row<'_>> = keys.into_iter().map(Row::new).collect();
-        json(&rows)?
-    } else {
-        keys.into_iter().map(block).collect::<Vec<_>>().join("\n")
-    };
-    write_stdout(&text)?;
-    Ok(ExitCode::SUCCESS)
+    let rows: Vec<Row<'_>> = keys.iter().copied().map(Row::new).collect();
+    args.form.print(&rows, |_| keys.into_iter().map(block).collect::<Vec<_>>().join("\n"))
 }
 
 fn unknown(prefix: &str) -> String {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::super::failure::Failure;
 use super::super::flags::Flags;
-use super::super::print::write_stdout;
+use super::super::print::finish;
 use super::super::sources::sources;
 use model::plugin::Kind;
 use reader::Located;
@@ -20,12 +20,9 @@ pub fn exec(named: &[String], flags: &Flags) -> Result<ExitCode, Failure> {
             faults.scenario.extend(error.problems().iter().cloned());
         }
     }
-    if !faults.scenario.is_empty() {
-        return Err(faults.into());
-    }
+    Failure::of_faults(faults)?;
     let texts: Vec<String> = sources.into_iter().map(shown).collect();
-    write_stdout(&texts.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
+    finish(&texts.join("\n"))
 }
 
 pub(in crate::cli) fn shown(source: Source) -> String {

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -38,7 +39,7 @@ pub struct Conductor {
     folder: Folder,
     tokenizer: Tokenizer,
     tokenizer_folder: PathBuf,
-    name_of_tokenizer: String,
+    pub tokenizer_name: String,
     counts: RefCell<HashMap<String, Option<u64>>>,
     timeout: Duration,
     tries: u32,
@@ -57,11 +58,6 @@ impl Drop for Folder {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
-}
-
-struct ClientRun {
-    run: Run,
-    ran: ProgramOutput,
 }
 
 fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
@@ -109,7 +105,7 @@ impl Conductor {
             return Err(Failure::input(message));
         }
         let folder = Folder { path: folder.canonicalize().unwrap_or(folder), keep: keep.is_some() };
-        let (tokenizer_folder, name_of_tokenizer) = match tokenizer {
+        let (tokenizer_folder, tokenizer_name) = match tokenizer {
             Some(path) => {
                 let found = path.canonicalize().map_err(|cause| {
                     let path = path.display();
@@ -133,16 +129,12 @@ impl Conductor {
             folder,
             tokenizer,
             tokenizer_folder,
-            name_of_tokenizer,
+            tokenizer_name,
             counts: RefCell::default(),
             timeout,
             tries,
             runtime,
         })
-    }
-
-    pub fn tokenizer_name(&self) -> String {
-        self.name_of_tokenizer.clone()
     }
 
     pub fn client(&self, version: Option<String>) -> Client {
@@ -156,20 +148,17 @@ impl Conductor {
         let environment = self.environment();
         let running = launch::run(&version.command, &environment, &[], None, VERSION_WITHIN);
         let ran = self.runtime.block_on(self.unless_interrupted(running))?;
-        let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
+        let ran = ran.map_err(|error| self.missing(error))?;
         let output = [ran.stdout, ran.stderr].concat();
         let version = version.find(&String::from_utf8_lossy(&output));
         Ok(version.map(|version| clean::line(&version).into_owned()))
     }
 
-    fn missing(&self, why: &str) -> String {
-        let install = self.profile.install.as_deref();
-        let install = install.map(|how| format!("; install it: {how}"));
-        format!(
-            "{}: {why}{}; or name its program with --program",
-            self.profile.title,
-            install.unwrap_or_default()
-        )
+    fn missing(&self, why: impl Display) -> Failure {
+        let Profile { title, install, .. } = &self.profile;
+        let install = install.as_ref().map(|how| format!("; install it: {how}"));
+        let install = install.unwrap_or_default();
+        Failure::input(format!("{title}: {why}{install}; or name its program with --program"))
     }
 
     fn environment(&self) -> Vec<(String, Value)> {
@@ -210,13 +199,11 @@ impl Conductor {
             for (index, seed) in case.asks.seeds.iter().enumerate() {
                 let name = format!("{}-{number}-{index}", case.name);
                 let folder = self.folder.path.join(name);
-                let command = self.command(case, *seed, &folder)?;
-                card.command = command;
-                let client_run = self.conduct(case, *seed, &folder)?;
-                card.last_lines = last_lines(&client_run.ran);
-                let late = client_run.ran.exit.is_none();
-                runs.push(client_run.run);
-                if late {
+                card.command = self.command(case, *seed, &folder)?;
+                let (run, ran) = self.conduct(case, *seed, &folder)?;
+                card.last_lines = last_lines(&ran);
+                runs.push(run);
+                if ran.exit.is_none() {
                     let within = model::duration::format(self.timeout);
                     card.outcome = Outcome::Failed(format!("it did not end within {within}"));
                     return Ok(card);
@@ -253,12 +240,11 @@ impl Conductor {
 
     /// Tries a level until it holds, and keeps the best try.
     fn level(&self, streams: u64) -> Result<Level, Failure> {
-        let case =
-            ceiling::case(streams).map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
+        let case = ceiling::case(streams).map_err(|error| Failure::new(Exit::Bug, error))?;
         let mut best: Option<Level> = None;
         for number in 1..=self.tries {
             let folder = self.folder.path.join(format!("{}-{number}", case.name));
-            let ClientRun { run, ran } = self.conduct(&case, 1, &folder)?;
+            let (run, ran) = self.conduct(&case, 1, &folder)?;
             let requests = run.log.requests.iter();
             let first = requests.clone().map(|request| request.received);
             let last = requests.map(|request| request.end());
@@ -330,7 +316,12 @@ impl Conductor {
         self.profile.command_for(&case.asks, values).map_err(wrong)
     }
 
-    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<ClientRun, Failure> {
+    fn conduct(
+        &self,
+        case: &Case,
+        seed: u64,
+        folder: &Path,
+    ) -> Result<(Run, ProgramOutput), Failure> {
         private::folder(folder).map_err(system("make a folder for a run"))?;
         let script = Script::parse(&case.name, &case.script())
             .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
@@ -352,7 +343,7 @@ impl Conductor {
             let environment = self.environment();
             let running = launch::run(&command, &environment, &[], Some(folder), self.timeout);
             let ran = self.unless_interrupted(running).await?;
-            let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
+            let ran = ran.map_err(|error| self.missing(error))?;
             tokio::time::sleep(SETTLES_WITHIN).await;
             server.abort();
             let _ = server.await;
@@ -360,8 +351,7 @@ impl Conductor {
             self.keep(folder, &log, &ran)?;
             let log = Log::read(&log).map_err(|error| Failure::new(Exit::Bug, error))?;
             let sources = Sources::read(&self.profile, &self.contents(folder, &ran));
-            let run = Run { log, sources };
-            Ok(ClientRun { run, ran })
+            Ok((Run { log, sources }, ran))
         })
     }
 

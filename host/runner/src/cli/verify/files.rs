@@ -42,15 +42,10 @@ fn of_folder(folder: &Path) -> Result<Vec<Result<Case, FileError>>, Failure> {
 }
 
 fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
-    let mut good = Vec::new();
     let mut wrong = Vec::new();
-    for one in read {
-        match one {
-            Ok(one) => good.push(one),
-            Err(error) => wrong.push(error.to_string()),
-        }
-    }
-    if wrong.is_empty() { Ok(good) } else { Err(Failure::several(Exit::Input, wrong)) }
+    let read = read.into_iter().filter_map(|one| one.map_err(|error| wrong.push(error)).ok());
+    let good = read.collect();
+    Failure::of_any(Exit::Input, wrong).map(|()| good)
 }
 
 pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
@@ -72,10 +67,8 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
 
 /// A profile that ships, by name, or the profile in a file.
 pub fn profile(client: &str) -> Result<Profile, Failure> {
-    let wrong = |error: FileError| Failure::input(error.to_string());
-    let known = shipped::text(&format!("conformance/clients/{client}.toml"));
-    if let Some(text) = known {
-        return Profile::read(&format!("{client}.toml"), text).map_err(wrong);
+    if let Some(text) = shipped::text(&format!("conformance/clients/{client}.toml")) {
+        return Profile::read(&format!("{client}.toml"), text).map_err(Failure::input);
     }
     let path = Path::new(client);
     if !client.ends_with(".toml") {
@@ -86,7 +79,7 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
         )));
     }
     let text = std::fs::read_to_string(path).map_err(unreadable(path))?;
-    Profile::read(client, &text).map_err(wrong)
+    Profile::read(client, &text).map_err(Failure::input)
 }
 
 pub fn card(path: &str) -> Result<Card, Failure> {
@@ -108,8 +101,8 @@ pub fn list(cases: &[Case]) -> Result<String, Failure> {
     }
     let _ = writeln!(text, "Clients");
     for (name, profile) in shipped::clients() {
-        let profile = Profile::read(name, profile)
-            .map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
+        let profile =
+            Profile::read(name, profile).map_err(|error| Failure::new(Exit::Bug, error))?;
         let _ = writeln!(text, "  {name:<24} {}", profile.title);
     }
     Ok(text)
