@@ -177,8 +177,15 @@ impl Trial {
         resolve(&source).unwrap_or_else(|faults| panic!("{faults:?}"))
     }
 
-    /// Makes the run, on the calling task's runtime, whose clock must be paused.
-    pub fn run(&self) -> impl Future<Output = RunResult> {
+    /// Makes the run, on the calling task's runtime, whose clock must be paused. The run must end
+    /// well.
+    pub async fn run(&self) -> RunResult {
+        let ran = self.run_to_any_end().await;
+        ran.ended.as_ref().unwrap();
+        ran
+    }
+
+    pub fn run_to_any_end(&self) -> impl Future<Output = RunResult> {
         // Without optimisation a run takes hundreds of KiB, and a test may make several at once.
         Box::pin(self.made())
     }

@@ -54,7 +54,6 @@ impl Dialect {
 
     fn check_counts(&self, ran: &RunResult) {
         let about = format!("{} {}\n{}", self.name, self.config, ran.text);
-        ran.ended.as_ref().unwrap();
         assert_eq!(ran.failures(), [], "{about}");
         let tokens = &ran.summary.tokens;
         assert_eq!(tokens.input.total, Some(200), "{about}");

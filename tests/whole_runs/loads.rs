@@ -26,7 +26,6 @@ fn sent(ran: &RunResult) -> Vec<f64> {
 #[tokio::test(start_paused = true)]
 async fn constant_arrivals() {
     let ran = base().run().await;
-    ran.ended.as_ref().unwrap();
     assert_eq!(due(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
     assert_eq!(sent(&ran), due(&ran));
     assert_eq!(ran.since_start(|exchange| exchange.ended), [320.0, 420.0, 520.0, 620.0, 720.0]);
@@ -271,7 +270,6 @@ async fn a_dataset_may_be_shorter_than_requested() {
         load.requests = 10
     "#;
     let ran = Trial::new(scenario).dataset_file(file.path()).run().await;
-    ran.ended.as_ref().unwrap();
     assert_eq!(ran.warmup().count(), 0, "all four are measured");
     assert_eq!(ran.summary.requests.total, 4);
     assert_eq!(ran.summary.requests.successful, 4);
@@ -290,7 +288,6 @@ async fn repeated_samples_are_reported() {
         load.requests = 10
     "#;
     let ran = Trial::new(scenario).dataset_file(file.path()).run().await;
-    ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 10);
     let dataset = ran.summary.dataset.as_ref().unwrap();
     assert_eq!(dataset.count(Treatment::Repeated), 6, "{dataset:?}");
@@ -326,7 +323,6 @@ async fn a_first_wave_that_waits_for_compiles_is_found() {
     for seed in 0..100 {
         let script = format!("{COMPILES}seed = {seed}");
         let ran = users(48, seed, "").against(&script).run().await;
-        ran.ended.as_ref().unwrap();
         let cold = ran.summary.cold_start.as_ref().expect("it is found");
         assert_eq!(cold.shown, Shown::FirstWave);
         assert_eq!((cold.requests, cold.first, cold.last), (8, 0, 7));
@@ -341,7 +337,6 @@ async fn an_engine_that_is_ready_has_no_cold_start() {
     for seed in 0..100 {
         let script = format!("ttft = '900ms'\nspread = 0.2\nseed = {seed}");
         let ran = users(48, seed, "").against(&script).run().await;
-        ran.ended.as_ref().unwrap();
         alarms += u32::from(has_finding(&ran, Id::ColdStart));
     }
     assert!(alarms <= 1, "{alarms} of 100");
@@ -354,7 +349,6 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
     let script = COMPILES.replace("0.2", "0");
     let until_stable = "load.warming = 'until-stable'";
     let ran = users(48, 1, until_stable).against(&script).run().await;
-    ran.ended.as_ref().unwrap();
     let warmup = ran.summary.warmup.expect("it was asked for");
     assert_eq!((warmup.waves, warmup.stable), (3, true));
     assert_eq!(ran.warmup().count(), 24);

@@ -35,8 +35,7 @@ stop = ["END", "\n\n"]
 #[tokio::test(start_paused = true)]
 async fn options_of_requests_are_in_their_bodies() {
     let raw = Raw::with([]);
-    let ran = Trial::new(BASE).with(OPTIONS).against_raw(&raw).run().await;
-    assert!(ran.ended.is_ok());
+    Trial::new(BASE).with(OPTIONS).against_raw(&raw).run().await;
     let bodies = bodies(&raw);
     assert!(!bodies.is_empty());
     for body in bodies {

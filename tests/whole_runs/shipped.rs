@@ -52,7 +52,6 @@ async fn run(name: &str, requests: u64) -> RunResult {
         trial = trial.against("generate = 'lmdeploy'");
     }
     let ran = trial.run().await;
-    ran.ended.as_ref().unwrap();
     assert_eq!(ran.plan.requests(), Some(requests));
     let summary = &ran.summary;
     assert_eq!(summary.requests.total, requests, "{}", ran.text);
