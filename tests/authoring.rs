@@ -99,8 +99,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         cargo.args(["--release", "--target", "host-tuple"]);
         cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
         cargo.env("RUSTFLAGS", "-D warnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
-        let tested = run_patiently(&mut cargo).with_code(0);
-        assert!(tested.stdout.contains("2 passed"), "{tested:#?}");
+        run_patiently(&mut cargo).with_stdout(0, "2 passed");
     }
 }
 
@@ -110,8 +109,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
     let module = wat::parse_str("(module (memory (export \"memory\") 1))").unwrap();
     std::fs::write(folder.path().join("bare.wasm"), module).unwrap();
     let build = ["plugin", "build", "bare.wasm", "--output", "made.wasm"];
-    let ended = run_patiently(author(folder.path()).args(build)).with_code(4);
-    assert!(ended.stderr.contains("bare"), "{ended:#?}");
+    run_patiently(author(folder.path()).args(build)).with_stderr(4, "bare");
     assert!(!folder.path().join("made.wasm").exists());
     run_patiently(author(folder.path()).args(["plugin", "build", "--output", "x"])).with_code(2);
 }
@@ -121,9 +119,9 @@ fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
     std::fs::write(folder.path().join("mine/src/lib.rs"), "fn nothing() -> u8 {}\n").unwrap();
-    let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"])).with_code(4);
-    assert!(ended.stderr.contains("mismatched types"), "{ended:#?}");
-    assert!(ended.stderr.contains("error: cargo failed (exit status: 101)"), "{ended:#?}");
+    let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"]))
+        .with_stderr(4, "mismatched types")
+        .with_stderr(4, "error: cargo failed (exit status: 101)");
     assert_eq!(ended.stdout, "");
 }
 
@@ -133,9 +131,9 @@ fn a_syntax_error_in_python_is_the_last_message() {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path(), "scorer", "python");
     std::fs::write(folder.path().join("mine/scorer.py"), "def score(:\n    pass\n").unwrap();
-    let ended = run_patiently(&mut build(folder.path(), &PYTHON, &compiler)).with_code(4);
-    assert!(ended.stderr.contains("\"scorer.py\", line 1"), "{ended:#?}");
-    assert!(ended.stderr.contains("SyntaxError: invalid syntax"), "{ended:#?}");
+    let ended = run_patiently(&mut build(folder.path(), &PYTHON, &compiler))
+        .with_stderr(4, "\"scorer.py\", line 1")
+        .with_stderr(4, "SyntaxError: invalid syntax");
     assert!(ended.stderr.lines().count() < 12, "{ended:#?}");
 }
 
@@ -164,8 +162,8 @@ fn a_missing_compiler_is_named_with_its_install_command() {
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "rust"])).with_code(0);
     let mut command = author(folder.path());
     command.env("PATH", &empty).env("RUNNER_WASM_TOOLCHAIN", "rustup");
-    let ended = run_patiently(command.args(["plugin", "build", "rust"])).with_code(4);
-    assert!(ended.stderr.contains("rustup target add wasm32-unknown-unknown"), "{ended:#?}");
+    run_patiently(command.args(["plugin", "build", "rust"]))
+        .with_stderr(4, "rustup target add wasm32-unknown-unknown");
 }
 
 /// The scores that a case of an author's scorer must show, if the scorer follows its configuration.

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 use crate::support::library::compile;
 use crate::support::process::{Exit, Mock, Process, only_run, run, runner, words};
+use crate::support::results::schema;
+use crate::support::server::nobody;
 use crate::support::trial::Trial;
 use exporter::Exporter;
 
@@ -169,8 +171,7 @@ fn nvml_over_a_run() {
 
 /// Each line of the file agrees with `runner schema devices`.
 fn lines_are_as_the_schema_says(folder: &Path) {
-    let schema = run(runner().args(["schema", "devices"])).with_code(0).stdout;
-    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let schema = schema("devices");
     let packed = std::fs::read(run_folder(folder).join(telemetry::FILE)).unwrap();
     let text = String::from_utf8(zstd::decode_all(&*packed).unwrap()).unwrap();
     assert!(text.lines().count() > 10);
@@ -193,8 +194,7 @@ fn thresholds_and_comparisons_use_the_figures() {
     for (devices, limit, code) in [("1", "1e9", 0), ("GPU-bbbb", "1000", 6)] {
         let mut command = command(&mock, folder.path(), &flags(devices));
         command.args(["--details", "--threshold", &format!("{figure} <= {limit}")]);
-        let ended = run(&mut command).with_code(code);
-        assert!(ended.stdout.contains("NVIDIA H100"), "{ended:#?}");
+        run(&mut command).with_stdout(code, "NVIDIA H100");
     }
     let mut runs: Vec<PathBuf> = std::fs::read_dir(folder.path().join(RUNS))
         .unwrap()
@@ -247,9 +247,7 @@ fn sweeps_have_columns_for_energy_and_cost() {
 /// No request of the load is sent, and nothing is left behind.
 #[test]
 fn unreadable_devices_are_refused_before_any_load() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}/metrics", closed.local_addr().unwrap());
-    drop(closed);
+    let nobody = format!("{}/metrics", nobody());
     let other = Exporter::start(|_| Some("up 1\n".to_owned()));
     let missing = Exporter::start(|_| None);
     let reasons: [(&str, i32, &[&str]); 4] = [
@@ -274,8 +272,7 @@ fn unreadable_devices_are_refused_before_any_load() {
         assert!(requests.iter().all(|truth| truth.output_tokens.is_none()), "{requests:?}");
     }
     let (folder, mock) = (TempDir::new().unwrap(), mock());
-    let mut command = command(&mock, folder.path(), LOAD);
-    let ended = run(command.args(["--device-metrics", "amd"]));
+    let ended = run(command(&mock, folder.path(), LOAD).args(["--device-metrics", "amd"]));
     assert_eq!(ended.code, Some(2), "{ended:#?}");
     for part in ["--device-metrics", "\"none\", \"nvml\", or the URL of a page"] {
         assert!(ended.stderr.contains(part), "{ended:#?}");
@@ -394,7 +391,6 @@ async fn in_virtual_time_nothing_is_sampled() {
          cost.per-hour = 36\n",
     );
     let ran = ran.run().await;
-    ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.devices, None);
     let seconds = ran.summary.throughput.duration_s.unwrap();
     close(ran.summary.cost.as_ref().unwrap().total, seconds / 100.0);

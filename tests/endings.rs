@@ -223,9 +223,9 @@ fn a_full_disk_ends_the_run_in_words() {
         None => (runner_behind("ulimit -f 2400; exec \"$@\""), "File too large"),
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
-    let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
-    assert!(ended.stderr.contains(&format!("records.jsonl.zst`: {cause}")), "{ended:#?}");
-    assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
+    let ended = run(&mut line(command, &mock, folder.path(), flags))
+        .with_stderr(3, &format!("records.jsonl.zst`: {cause}"))
+        .with_stderr(3, "everything written before stays readable");
     let kept = count(&exchanges(folder.path()), None);
     assert!(kept > 0);
     let successes = format!("{:<40} {kept}\n", "Successful requests:");

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::process::{Process, processes_with, run, run_patiently, runner};
+use crate::support::results::follows;
 use ::verify::expected::Expected;
 use ::verify::{Case, Log};
 use mock::{Engine, Script};
@@ -160,13 +161,10 @@ fn our_own_figures_are_exact() {
         let running = parts.map(|part| scope.spawn(move || card("runner", &patient, &[part], 0)));
         running.map(|part| part.join().unwrap())
     });
-    let schema = run(runner().args(["schema", "verify"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
     let mut cases = 0;
     for card in &cards {
         assert_eq!(off(card), Vec::<String>::new());
-        assert!(validator.is_valid(card));
+        follows("verify", card);
         let judged = card["cases"].as_array().unwrap();
         cases += judged.len();
         for case in judged {
@@ -305,8 +303,7 @@ fn clients_that_cannot_be_verified_are_reported() {
         assert!(ended.stderr.contains(expected), "{flags:?}: {}", ended.stderr);
     }
     let ended = run(runner().args(["verify", "--strict", "--case", "stream-role"]).arg(&silent));
-    let ended = ended.with_code(7);
-    assert!(ended.stdout.contains("the client states no successful requests"), "{}", ended.stdout);
+    ended.with_stdout(7, "the client states no successful requests");
     let list = run(runner().args(["verify", "--list"])).with_code(0).stdout;
     assert!(list.contains("stream-role") && list.contains("Clients\n"), "{list}");
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::lacking;
 use crate::support::process::{Exit, Mock, run, runner};
+use crate::support::server::nobody;
 
 const KEY: &str = "sk-of-the-author-0123456789";
 const BACKEND: &str = "backends/openai.wasm";
@@ -82,8 +83,7 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     let folder = folder.path();
     let Some(server) = Foreign::start(folder) else { return };
     let ended = record(folder, &server.url, &["--prompt", "Count.", "--output-tokens", "2"]);
-    let ended = ended.with_code(0);
-    assert!(ended.stdout.contains("reply.sse"), "{ended:#?}");
+    ended.with_stdout(0, "reply.sse");
     assert_eq!(
         files(folder, "recorded"),
         ["events.json", "head.json", "reply.sse", "request.http", "sample.json", "settings.json"]
@@ -124,8 +124,7 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     tested(folder);
 
     // Existing files are not overwritten.
-    let again = record(folder, &server.url, &[]).with_code(3);
-    assert!(again.stderr.contains("has a reply.sse already"), "{again:#?}");
+    record(folder, &server.url, &[]).with_stderr(3, "has a reply.sse already");
 }
 
 #[test]
@@ -148,12 +147,8 @@ fn a_sample_of_the_authors_own_is_sent_to_the_mock_engine() {
 #[test]
 fn where_there_is_no_reply_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let ended = record(folder.path(), &url, &["--model", "m"]).with_code(5);
-    assert!(ended.stderr.contains("cannot reach"), "{ended:#?}");
+    let url = nobody();
+    record(folder.path(), &url, &["--model", "m"]).with_stderr(5, "cannot reach");
     assert!(!folder.path().join("cases/recorded").exists());
-    let ended = record(folder.path(), &url, &["--case", "../x"]).with_code(2);
-    assert!(ended.stderr.contains("--case"), "{ended:#?}");
+    record(folder.path(), &url, &["--case", "../x"]).with_stderr(2, "--case");
 }

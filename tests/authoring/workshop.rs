@@ -1,13 +1,11 @@
 //! A server with all duties of the host: a log-in, a workspace, cookies, and an end for each job.
 
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::author;
 use crate::support::process::{run_patiently, words};
-use crate::support::server::{field, read_request};
+use crate::support::server::{field, read_request, reply, serve};
 
 const KEY: &str = "client-0123456789:s3cret-0123456789";
 
@@ -35,30 +33,16 @@ fn answer(request: &str) -> (u16, &'static str, &'static str) {
     }
 }
 
-fn serve(mut stream: &TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
-    let request = read_request(stream)?;
-    let (status, body, fields) = answer(&request);
-    let line = request.lines().next().unwrap_or_default();
-    log.lock().unwrap().push(format!("{status} {line}"));
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status} X\r\n{fields}content-type: text/plain\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .ok()
-}
-
 /// A run with the backend in the project's folder gets every part right.
 pub(super) fn demands_each_part(folder: &Path, language: &str) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let log = Arc::<Mutex<Vec<String>>>::default();
     let kept = Arc::clone(&log);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
-            std::thread::spawn(move || while serve(&stream, &kept).is_some() {});
-        }
+    let url = serve(move |stream| {
+        let request = read_request(stream)?;
+        let (status, body, fields) = answer(&request);
+        let line = request.lines().next().unwrap_or_default();
+        kept.lock().unwrap().push(format!("{status} {line}"));
+        reply(stream, &format!("{status} X"), fields, "text/plain", body)
     });
     let mut command = author(folder);
     command.args(words(

@@ -2,11 +2,13 @@
 //! files that are fetched. It keeps its requests, and answers unknown ones with 404.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+
+use crate::support::server::{read_request, serve};
 
 #[derive(Clone, Debug)]
 pub struct ApiRequest {
@@ -32,18 +34,9 @@ pub struct Api {
 impl Api {
     /// Starts it. It ends with the tests.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let state = Arc::<Mutex<State>>::default();
-        state.lock().unwrap().next = 100;
+        let state = Arc::new(Mutex::new(State { next: 100, ..State::default() }));
         let shared = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                // A client that goes away is no matter.
-                let _ = answer(stream, &shared);
-            }
-        });
-        Api { url, state }
+        Api { url: serve(move |stream| answer(stream, &shared)), state }
     }
 
     pub fn file(&self, path: &str, content: Vec<u8>) {
@@ -69,35 +62,15 @@ impl Api {
     }
 }
 
-fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut field = String::new();
-        reader.read_line(&mut field)?;
-        if field.trim().is_empty() {
-            break;
-        }
-        let field = field.to_lowercase();
-        if let Some(count) = field.strip_prefix("content-length:") {
-            length = count.trim().parse().unwrap_or(0);
-        }
-        head += &field;
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
+fn answer(mut stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
+    let request = read_request(stream)?;
+    let (head, body) = request.split_once("\r\n\r\n")?;
+    let mut words = head.split_whitespace().map(str::to_owned);
+    let (method, path, head) = (words.next()?, words.next()?, head.to_lowercase());
     let request = ApiRequest { method, path, head };
-    let (status, reply) = react(&request, &body, &mut state.lock().unwrap());
-    let head = format!(
-        "HTTP/1.1 {status} -\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        reply.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(&reply)
+    let (status, reply) = react(&request, body.as_bytes(), &mut state.lock().unwrap());
+    write!(stream, "HTTP/1.1 {status} -\r\ncontent-length: {}\r\n\r\n", reply.len()).ok()?;
+    stream.write_all(&reply).ok()
 }
 
 fn react(request: &ApiRequest, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {

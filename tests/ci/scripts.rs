@@ -136,8 +136,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("runner-1.2.3-{}-unknown-linux-musl", std::env::consts::ARCH);
     let content = release(folder.path(), &name);
-    let digest: String =
-        Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = model::hex(&Sha256::digest(&content));
     let api = Api::start();
     let zeros = "0".repeat(64);
     for (at, listed) in

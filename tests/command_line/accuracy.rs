@@ -121,8 +121,7 @@ fn runs_without_accuracy_are_refused_before_a_request() {
     let endless = "[backend]\nplugin = \"backends/vllm.wasm\"\n[dataset]\nplugin = \"datasets/random.wasm\"\n\
         [[scorers]]\nplugin = \"scorers/sanity.wasm\"\n";
     std::fs::write(&path, endless).unwrap();
-    let ended = in_folder(folder.path(), &url, None).with_code(3);
-    assert!(ended.stderr.contains("so it has no whole"), "{ended:#?}");
+    in_folder(folder.path(), &url, None).with_stderr(3, "so it has no whole");
     for (preset, expected) in [
         ("agentx", "runner sweep --preset agentx"),
         ("mlperf-server", "runner search --preset mlperf-server"),
@@ -134,7 +133,7 @@ fn runs_without_accuracy_are_refused_before_a_request() {
         ended.with_stderr(2, expected);
     }
     let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
-    let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);
-    assert!(ended.stderr.contains("runner run --preset mlperf-accuracy"), "{ended:#?}");
+    run(runner().args(searched).current_dir(folder.path()))
+        .with_stderr(2, "runner run --preset mlperf-accuracy");
     assert!(!folder.path().join("runs").exists());
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use model::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -120,10 +121,6 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     };
     let inner = Sha256::digest([&padded(0x36)[..], text].concat());
     Sha256::digest([&padded(0x5c)[..], &inner].concat()).to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Checks a request's signature, as the server would.

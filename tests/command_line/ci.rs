@@ -44,16 +44,15 @@ fn incomparable_runs_pass_with_a_warning_unless_forbidden() {
         });
         other.collect::<Vec<_>>().join("\n")
     });
-    let ended = ci(folder, &line).with_code(0);
-    assert!(ended.stdout.contains("3 runs against 3"), "{ended:#?}");
+    ci(folder, &line).with_stdout(0, "3 runs against 3");
     let machine = [&line[..], &["--must-agree", "machine", "--format", "github"]].concat();
     if has_processor {
         let ended = ci(folder, &machine).with_code(0);
         let words = ended.stdout.lines().find(|line| line.contains("NOTHING WAS COMPARED"));
         let words = words.unwrap_or_else(|| panic!("{ended:#?}"));
         assert!(words.starts_with("::warning ") && words.contains("another one in A"), "{words}");
-        let ended = ci(folder, &[&machine[..], &["--strict"]].concat()).with_code(3);
-        assert!(ended.stderr.contains("the baseline is comparable: NOTHING"), "{ended:#?}");
+        ci(folder, &[&machine[..], &["--strict"]].concat())
+            .with_stderr(3, "the baseline is comparable: NOTHING");
         ci(folder, &[&machine[..], &["--strict", "--allow", "machine"]].concat()).with_code(0);
     }
 
@@ -66,8 +65,8 @@ fn incomparable_runs_pass_with_a_warning_unless_forbidden() {
     // A requested check that cannot be made does not pass.
     let absent = ["new", "--baseline", "main", "--fail-if", "score.exact-match -1%"];
     ci(folder, &absent).with_stderr(3, "name a figure that both sides have");
-    let ended = ci(folder, &["new", "--fail-if", "ttft.mean +5%"]).with_code(2);
-    assert!(ended.stderr.contains("name the folder of its runs with --baseline"), "{ended:#?}");
+    ci(folder, &["new", "--fail-if", "ttft.mean +5%"])
+        .with_stderr(2, "name the folder of its runs with --baseline");
     ci(folder, &["nowhere"]).with_code(3);
 }
 
@@ -78,9 +77,9 @@ fn a_broken_threshold_and_a_slower_engine_fail_the_build() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let flags = ["--threshold", "ttft.median <= 1ms", "--output-dir"];
     measured(folder, &mock, &[&flags[..], &["new"]].concat());
-    let ended = ci(folder, &["new", "--output-dir", "a/report", "--format", "github"]).with_code(6);
-    assert!(ended.stdout.contains("::error title="), "{ended:#?}");
-    assert!(ended.stderr.contains("error: ttft.median <= 1 ms: "), "{ended:#?}");
+    ci(folder, &["new", "--output-dir", "a/report", "--format", "github"])
+        .with_stdout(6, "::error title=")
+        .with_stderr(6, "error: ttft.median <= 1 ms: ");
     let read = |name: &str| std::fs::read_to_string(folder.join("a/report").join(name)).unwrap();
     assert!(read("summary.md").contains("❌"), "{}", read("summary.md"));
     let junit = quick_junit::Report::deserialize_from_str(&read("junit.xml")).unwrap();
@@ -89,6 +88,6 @@ fn a_broken_threshold_and_a_slower_engine_fail_the_build() {
     let slower = Mock::start(&["--ttft", "200ms", "--itl", "2ms"]);
     measured(folder, &slower, &["--output-dir", "slower"]);
     let condition = ["--baseline", "new", "--fail-if", "ttft.median +50%"];
-    let ended = ci(folder, &[&["slower"], &condition[..]].concat()).with_code(6);
-    assert!(ended.stderr.contains("error: ttft.median +50%: +"), "{ended:#?}");
+    ci(folder, &[&["slower"], &condition[..]].concat())
+        .with_stderr(6, "error: ttft.median +50%: +");
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Exit, Mock, run, runner, words};
-use crate::support::results::{run_folders, schema};
+use crate::support::results::{follows, run_folders};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
@@ -60,8 +60,7 @@ fn repeats_take_turns_and_tell_their_spread() {
     let each =
         compare(folder.path(), "runs --each --allow verdict --format json").with_code(0).json();
     assert_eq!(each["sides"].as_array().unwrap().len(), 4);
-    let schema = schema("comparison");
-    assert!(jsonschema::is_valid(&schema, &found));
+    follows("comparison", &found);
 }
 
 /// The engine sees the lengths of the prompts.
@@ -113,8 +112,8 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     let sides = found["sides"].as_array().unwrap().iter();
     let many: Vec<usize> = sides.map(|side| side["sources"].as_array().unwrap().len()).collect();
     assert_eq!(many, [2, 1]);
-    let wrong = compare(folder.path(), &format!("{first},nowhere {third}")).with_code(3);
-    assert!(wrong.stderr.contains("`nowhere` is no folder"), "{wrong:#?}");
+    compare(folder.path(), &format!("{first},nowhere {third}"))
+        .with_stderr(3, "`nowhere` is no folder");
 }
 
 #[test]
@@ -137,12 +136,11 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     );
     assert!(ended.stderr.contains("within the bound (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
     assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
-    let schema = schema("repeats");
     let most = run_until("ttft.mean +-0.000001%", "--repeat 3 --json", 0);
     let last = most.stdout.rfind("\n{\n").unwrap_or_default();
     let found: Value = serde_json::from_str(&most.stdout[last..]).unwrap();
     assert_eq!(found["stopped"]["because"], "most", "{most:#?}");
-    assert!(jsonschema::is_valid(&schema, &found));
+    follows("repeats", &found);
     let few = run_until("ttft.mean +-5%", "--repeat 2", 2);
     assert!(few.stderr.contains("--until takes at least 3 runs"), "{few:#?}");
     let none = run_until("cached-input-tokens.mean +-5%", "--repeat 5", 3);
@@ -165,8 +163,8 @@ fn refusals_and_conditions_have_their_exit_codes() {
     // A condition that cannot be checked does not pass.
     on_condition(folder.path(), ["runs", "slow"], "queue-wait.mean +5%").with_code(2);
     on_condition(folder.path(), ["runs", "slow"], "cached-input-tokens.mean +5%").with_code(2);
-    let absent = on_condition(folder.path(), ["runs", "slow"], "tls.mean +5%").with_code(3);
-    assert!(absent.stderr.contains("neither side has it"), "{absent:#?}");
+    on_condition(folder.path(), ["runs", "slow"], "tls.mean +5%")
+        .with_stderr(3, "neither side has it");
 
     let mut other = runner();
     other.args(words(RUN)).args(["--seed", "7", "--output-dir", "other", "--base-url", &fast.url]);
@@ -175,10 +173,10 @@ fn refusals_and_conditions_have_their_exit_codes() {
         .with_stderr(3, "not comparable: load.seed (prompts): 3 in A, 7 in B")
         .with_stderr(3, "--allow prompts");
     assert_eq!(refused.stdout, "");
-    let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
-    assert!(allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"), "{allowed:#?}");
-    let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);
-    assert!(markdown.stdout.contains("### B against A"), "{markdown:#?}");
+    compare(folder.path(), "runs other --allow prompts,verdict")
+        .with_stdout(0, "COMPARED ALTHOUGH THESE DIFFER");
+    compare(folder.path(), "runs other --force --format markdown")
+        .with_stdout(0, "### B against A");
     assert_eq!(run_folders(folder.path()).len(), 3);
 }
 
@@ -188,8 +186,8 @@ fn results_of_others_are_sides_too() {
     let both = "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/random-1k-1k";
     compare(folder.path(), both).with_stderr(3, "not comparable: ");
     compare(folder.path(), &format!("{both} --force")).with_stdout(0, "published without samples");
-    let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
-    assert!(several.stderr.contains("name one of them"), "{several:#?}");
+    compare(folder.path(), "published:gpustack published:lmdeploy")
+        .with_stderr(3, "name one of them");
     compare(folder.path(), "nowhere.json published:lmdeploy").with_stderr(3, "nowhere.json");
     for (name, line) in
         [("wrong-condition", "a b --fail-if ttft.p99"), ("wrong-figure", "a b --metric tttf.p99")]
@@ -218,8 +216,8 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     assert!(ended.stdout.contains(&assumed), "{ended:#?}");
     let warning = "warning: --fail-if judges one run per side";
     assert!(ended.stderr.contains(warning), "{ended:#?}");
-    let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
-    assert!(ended.stdout.contains("assumed to be 1 % of the engine's pace"), "{ended:#?}");
+    let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat())
+        .with_stdout(0, "assumed to be 1 % of the engine's pace");
     assert!(!ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&["--run-variation", "runs", "--same-within", "100%"]).with_code(0);
     for words in ["taken from 3 repeats of random", " in runs", "≡ same"] {

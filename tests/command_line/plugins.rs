@@ -26,8 +26,8 @@ fn flags_alone_describe_a_run() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let line =
         "--backend vllm --dataset-name random --request-rate 1000 --max-concurrency 2 --seed 7";
-    let ended = measured(folder.path(), &mock, line).with_code(0);
-    assert!(ended.stdout.contains("Successful requests:                     3\n"), "{ended:#?}");
+    measured(folder.path(), &mock, line)
+        .with_stdout(0, "Successful requests:                     3\n");
     let plan = plan(folder.path());
     assert_eq!((plan.load.seed, plan.load.max_in_flight), (7, Some(2)));
     assert_eq!(plan.load.arrival.rate(), Some(1000.0));
@@ -126,8 +126,8 @@ fn a_shipped_scenario_runs_from_any_folder() {
 #[test]
 fn the_demo_needs_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = run(runner().current_dir(folder.path()).arg("demo")).with_code(0);
-    assert!(ended.stdout.contains("Successful requests:                     60\n"), "{ended:#?}");
+    let ended = run(runner().current_dir(folder.path()).arg("demo"))
+        .with_stdout(0, "Successful requests:                     60\n");
     assert!(ended.stdout.contains("output-length (mean of 60):              1.0000\n"));
 }
 
@@ -137,8 +137,7 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
     let kept = folder.path().join("kept");
     let with = |flags: &str, cache: &Path| {
         let flags = format!("--num-prompts 1 --random-input-len 8 {flags}");
-        let mut command = random(&mock.url, folder.path(), &flags);
-        run(command.env("RUNNER_CACHE_DIR", cache)).with_code(0)
+        run(random(&mock.url, folder.path(), &flags).env("RUNNER_CACHE_DIR", cache)).with_code(0)
     };
     with("--no-plugin-cache", &kept);
     assert!(!kept.exists());

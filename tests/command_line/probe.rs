@@ -1,15 +1,14 @@
 //! `runner probe` against the mock engine and its scripts: the named engine, the findings by route,
 //! the requests, the servers that see a key, and the exit codes.
 
-use std::net::TcpListener;
-
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::authority::Authority;
 use crate::support::process::{Exit, Mock, only_run, run, runner, words};
-use crate::support::results::json_file;
+use crate::support::results::{follows, json_file};
+use crate::support::server::nobody;
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -74,11 +73,7 @@ fn probe(url: &str, flags: &str) -> Exit {
 #[track_caller]
 fn document(ended: &Exit) -> Value {
     let document = ended.json();
-    let schema = report::schema::schema("probe").unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<_> = (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
-    assert_eq!(wrong, [""; 0], "{document:#}");
+    follows("probe", &document);
     document
 }
 
@@ -239,17 +234,17 @@ fn the_command_that_is_shown_measures_the_server() {
     let (prompts, length) = (at("--num-prompts"), at("--random-input-len"));
     (command[prompts], command[length]) = ("4", "16");
     let folder = tempfile::tempdir().unwrap();
-    let ended = run(runner().args(&command).current_dir(folder.path())).with_code(0);
-    assert!(ended.stdout.contains("Successful requests:                     4"), "{ended:#?}");
+    run(runner().args(&command).current_dir(folder.path()))
+        .with_stdout(0, "Successful requests:                     4");
 }
 
 #[test]
 fn a_key_is_missing_or_there() {
     let engine = scripted(&format!("api-key = '{KEY}'"));
     let url = &engine.mock.url;
-    let ended = probe(url, "--model mock").with_code(5);
-    assert!(ended.stdout.contains("needs a key: HTTP 401"), "{ended:#?}");
-    assert!(ended.stderr.contains("OPENAI_API_KEY"), "{ended:#?}");
+    probe(url, "--model mock")
+        .with_stdout(5, "needs a key: HTTP 401")
+        .with_stderr(5, "OPENAI_API_KEY");
     let probed =
         |command: &mut std::process::Command| run(command.args(["probe", url, "--model", "mock"]));
     let ended = probed(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
@@ -290,9 +285,7 @@ fn a_server_chooses_no_key() {
 
 #[test]
 fn refuses_a_server_that_is_no_engine() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let url = nobody();
     let refused = probe(&url, "").with_stderr(5, &format!("cannot reach {url}"));
     assert_eq!(refused.stdout, "");
 

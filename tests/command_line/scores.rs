@@ -93,8 +93,8 @@ fn scores_have_intervals_groups_and_examples() {
 fn scores_that_no_scorer_gives_keep_to_no_threshold() {
     let folder = tempfile::tempdir().unwrap();
     let flags = [&SCORED[..], &["--threshold", "score.final-number >= 0.1"]].concat();
-    let ended = answered(folder.path(), "yes", &flags).with_code(6);
-    assert!(ended.stderr.contains("not measured; the run has score.exact-match"), "{ended:#?}");
+    answered(folder.path(), "yes", &flags)
+        .with_stderr(6, "not measured; the run has score.exact-match");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn a_saved_run_is_judged_again() {
     let drawn = report(&run, "--format json").json();
     assert_eq!(drawn["scores"], scores);
     assert_eq!(drawn["run"]["plugins"].as_array().unwrap().len(), 5);
-    let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
-    assert!(none.stderr.contains("is `.` the folder of a run?"), "{none:#?}");
+    in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"])
+        .with_stderr(3, "is `.` the folder of a run?");
     let wrong = ["score", name, "--scorer", "backends/vllm.wasm"];
     in_folder(folder.path(), &wrong).with_stderr(4, "is a backend, but a scorer is expected");
 }
@@ -241,8 +241,8 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
         scenario.replace("config.pattern = \"yes\"", "").replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
     std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
-    let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
-    assert!(ended.stderr.contains(&format!("not measured: {silent}")), "{ended:#?}");
+    in_folder(folder.path(), &[&line[..], &flags].concat())
+        .with_stderr(6, &format!("not measured: {silent}"));
 }
 
 #[test]

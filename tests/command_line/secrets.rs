@@ -106,8 +106,8 @@ fn answers_that_repeat_them_are_kept_without_them() {
 #[test]
 fn neither_does_one_that_lets_nobody_in() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = run(&mut against(&telltale(false), folder.path())).with_code(5);
-    assert!(ended.stderr.contains("HTTP 401: not you: "), "{ended:#?}");
+    let ended =
+        run(&mut against(&telltale(false), folder.path())).with_stderr(5, "HTTP 401: not you: ");
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());
     assert_eq!(ended.stdout, "");
 }

@@ -67,8 +67,7 @@ fn a_plugin_does_not_choose_who_gets_the_key() {
     assert!(ended.stderr.contains("--base-url http://engines.invalid"), "{ended:#?}");
     assert!(!ended.stderr.contains("cannot find"), "{ended:#?}");
     // The same without a key: prompts, too, go where the user wants them.
-    let mut without = with(&plugin, folder.path());
-    run(without.env_remove("OPENAI_API_KEY")).with_code(3);
+    run(with(&plugin, folder.path()).env_remove("OPENAI_API_KEY")).with_code(3);
 }
 
 #[test]
@@ -76,8 +75,7 @@ fn a_target_that_is_named_gets_the_key_and_the_run_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), "http://engines.invalid");
-    let mut command = with(&plugin, folder.path());
-    let ended = run(command.args(["--base-url", &mock.url])).with_code(0);
+    let ended = run(with(&plugin, folder.path()).args(["--base-url", &mock.url])).with_code(0);
     let says =
         format!("note: the API key from OPENAI_API_KEY and the header x-team go to {}", mock.url);
     assert!(ended.stderr.contains(&says), "{ended:#?}");

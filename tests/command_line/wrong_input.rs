@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 
 use super::transcript;
 use crate::support::process::{Mock, run, runner, words};
+use crate::support::server::serve;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line");
 
@@ -138,14 +138,9 @@ fn without_stamps(text: &str) -> String {
 
 /// A server that greets whoever connects, as mail servers do.
 fn not_http() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let _ = stream.write_all(b"220 mail.example ESMTP\r\n");
-            let _ = stream.read(&mut [0; 1024]);
-        }
-    });
-    url
+    serve(|mut stream| {
+        let _ = stream.write_all(b"220 mail.example ESMTP\r\n");
+        let _ = stream.read(&mut [0; 1024]);
+        None
+    })
 }

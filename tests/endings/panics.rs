@@ -15,8 +15,7 @@ const LONG: &str = "--num-prompts 1000";
 /// Some seconds of load, and a thread that panics at this place.
 fn tripped(place: &str, folder: &TempDir, mock: &Mock, flags: &str) -> Process {
     let flags = format!("--request-rate 100 --random-output-len 5 {flags}");
-    let mut command = line(runner(), mock, folder.path(), &flags);
-    Process::start(command.env("PANIC_AT", place))
+    Process::start(line(runner(), mock, folder.path(), &flags).env("PANIC_AT", place))
 }
 
 fn is_reported(ended: &Exit, thread: &str, place: &str) {

@@ -1,14 +1,13 @@
 //! An interrupt in every phase of a run: it ends soon, however much is planned and whatever it
 //! waits for.
 
-use std::net::TcpListener;
-
 use tempfile::TempDir;
 
 use super::{RUNS, begin, count, exchanges, line, report};
 use crate::support::process::{Exit, Mock, Process, has_records, only_run, runner_behind};
 use crate::support::raw::{Raw, wait};
 use crate::support::results::random;
+use crate::support::server::nobody;
 use model::exchange::Class;
 
 fn tells_of_an_interrupt(ended: &Exit) {
@@ -78,15 +77,12 @@ fn thinking_users_do_not_hold_a_run_up() {
 /// flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
-    let no_one = {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        format!("http://{}", listener.local_addr().unwrap())
-    };
+    let no_one = nobody();
     let ready = "--ready-check-timeout-sec 600";
-    for (nobody, flags) in [(true, ready), (false, ""), (false, ready)] {
+    for (is_away, flags) in [(true, ready), (false, ""), (false, ready)] {
         let silent = Raw::routing([("GET", vec![vec![wait(3_600_000)]])]);
         let listening = silent.listen();
-        let url = if nobody { &no_one } else { &listening.url };
+        let url = if is_away { &no_one } else { &listening.url };
         let folder = TempDir::new().unwrap();
         let flags = format!("--num-prompts 10 {flags}");
         let mut process = Process::start(&mut random(url, folder.path(), &flags));

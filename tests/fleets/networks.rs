@@ -199,8 +199,7 @@ fn a_link_that_stays_down_ends_both_sides() {
     let kept = measured(&RunFolder::at(&folder));
     assert!(!kept.is_empty() && kept.len() < 100, "{}", kept.len());
 
-    let coordinator = processes.pop().unwrap().end().with_code(0);
-    assert!(coordinator.stderr.contains("lost rank 1"), "{coordinator:#?}");
+    processes.pop().unwrap().end().with_stderr(0, "lost rank 1");
     let run = fleet.run();
     let facts = run.facts().unwrap();
     let exchanges = measured(&run);

@@ -1,7 +1,6 @@
 //! Display of a fleet on rank 0: the page for Prometheus, the dashboard, devices, notes on flags.
 
 use std::process::Command;
-use std::time::Duration;
 
 use devices::nvml::VARIABLE;
 use runs::telemetry;
@@ -10,24 +9,9 @@ use super::{Fleet, measured};
 use crate::devices::exporter::Exporter;
 use crate::devices::stand_in;
 use crate::live::exposition::Page;
-use crate::live::listening::{address, ask};
+use crate::live::listening::{address, page_until};
 use crate::live::terminal::{on_a_terminal, screens};
 use crate::support::process::{Process, runner};
-
-/// Asks rank 0 until its page is as wanted.
-#[track_caller]
-fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bool) -> Page {
-    let mut last = None;
-    process.until("a page is as wanted", |_| {
-        std::thread::sleep(Duration::from_millis(90));
-        let (_, body) = ask(address, "GET /metrics").unwrap();
-        let page = Page::read(&body);
-        let is_wanted = wanted(&page);
-        last = Some(page);
-        is_wanted
-    });
-    last.unwrap()
-}
 
 /// The number of processes that have this standing.
 fn standing(page: &Page, standing: &str) -> f64 {
@@ -182,8 +166,7 @@ fn nvml_is_that_of_rank_0() {
     let fleet = Fleet::new(2);
     let mut coordinator = fleet.command(0, flags);
     coordinator.env(VARIABLE, "/nonexistent/libnvidia-ml.so.1");
-    let refused = Process::start(&mut coordinator).end().with_code(3);
-    assert!(refused.stderr.contains("--device-metrics none"), "{refused:#?}");
+    Process::start(&mut coordinator).end().with_stderr(3, "--device-metrics none");
 }
 
 /// Notes of `runner run` on flags that other tools have are printed once, by rank 0.

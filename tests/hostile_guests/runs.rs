@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,6 +14,8 @@ use tempfile::TempDir;
 
 use super::fixture::{BACKEND, DATASET, SCORER, components};
 use crate::support::process::Mock;
+use crate::support::results::contents;
+use crate::support::server::{field, read_request, reply, serve};
 
 /// The variable that holds the key, and a key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -45,13 +46,7 @@ impl RunResult {
     /// Everything that the run has left behind, as one text, records unpacked.
     pub fn everything(&self) -> String {
         let mut all = format!("{}\n{}\n", self.stdout, self.stderr);
-        for entry in fs::read_dir(self.folder.path()).unwrap() {
-            let path = entry.unwrap().path();
-            let bytes = fs::read(&path).unwrap();
-            let bytes = match path.extension() {
-                Some(extension) if extension == "zst" => zstd::decode_all(&bytes[..]).unwrap(),
-                _ => bytes,
-            };
+        for (_, bytes) in contents(self.folder.path()) {
             all.push_str(&String::from_utf8(bytes).unwrap());
         }
         all
@@ -232,27 +227,12 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;
     const PIECE: usize = 4 << 10;
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    // It ends with the test's process.
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            std::thread::spawn(move || -> std::io::Result<()> {
-                let mut head = BufReader::new(stream.try_clone()?);
-                let mut line = String::new();
-                while head.read_line(&mut line)? > 2 {
-                    line.clear();
-                }
-                let length = PIECES * PIECE + 2;
-                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n")?;
-                for _ in 0..PIECES {
-                    stream.write_all(&[b'x'; PIECE])?;
-                }
-                stream.write_all(b"\n\n")?;
-                // Unread bytes would reset the connection.
-                std::io::copy(&mut head, &mut std::io::sink()).map(drop)
-            });
-        }
+    let url = serve(|mut stream| {
+        read_request(stream)?;
+        let length = PIECES * PIECE + 2;
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").ok()?;
+        (0..PIECES).try_for_each(|_| stream.write_all(&[b'x'; PIECE])).ok()?;
+        stream.write_all(b"\n\n").ok()
     });
     let ran = run(&url, "raw = true, spill = true", "", 1, "");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -388,42 +368,12 @@ fn the_key_reaches_the_server_and_nothing_else() {
     assert!(!everything.contains(KEY));
 }
 
-/// Answers one request with a refusal that repeats the key that it was given.
-fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut key = String::new();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        match line.trim().split_once(": ") {
-            Some(("authorization", value)) => value.clone_into(&mut key),
-            Some(("content-length", value)) => length = value.parse().unwrap_or(0),
-            Some(_) => {}
-            None if line.trim().is_empty() => break,
-            None => {}
-        }
-    }
-    reader.read_exact(&mut vec![0; length])?;
-    let body = format!("no such key: {key}");
-    write!(
-        stream,
-        "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
 #[test]
 fn a_key_in_the_servers_answer_is_hidden_from_the_backend() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    // It ends with the test's process.
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(|| repeat_key(stream));
-        }
+    let url = serve(|stream| {
+        let request = read_request(stream)?;
+        let body = format!("no such key: {}", field(&request, "authorization").unwrap_or_default());
+        reply(stream, "401 Unauthorized", "", "text/plain", &body)
     });
     let ran = run(&url, "spill = true", "", 3, "");
     assert_eq!(ran.code, 5, "{}", ran.stderr);

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::follows;
 use crate::support::port;
 use crate::support::process::{Exit, Process, processes_with, run_patiently, runner, signal};
+use crate::support::results::{follows, schema};
 
 /// A closed loop of 8 users, 2 ms a token: one slot has an eighth of the throughput of 8.
 const SCENARIO: &str = r#"
@@ -116,8 +116,9 @@ impl Files {
         let json = |text: &str| serde_json::from_str(text).unwrap();
         follows("lab", &json(&read("lab.json")));
         follows("lab-report", &json(&read("lab-report.json")));
+        let schema = schema("lab-event");
         for event in self.journal() {
-            follows("lab-event", &event);
+            assert!(schema.is_valid(&event), "{event:#}");
         }
     }
 
@@ -133,11 +134,9 @@ fn the_best_option_wins_and_a_crashing_option_does_not() {
         "repeats = 2",
         "max-concurrency = [1, 8]\nbatching = { values = [\"none\", \"bogus=1\"], omit = \"none\" }",
     );
-    let plan = run_patiently(&mut files.command(&["--dry-run"])).with_code(0);
-    assert!(plan.stdout.contains("max-concurrency 8"), "{plan:#?}");
+    run_patiently(&mut files.command(&["--dry-run"])).with_stdout(0, "max-concurrency 8");
     assert_eq!(files.journal(), Vec::<Value>::new());
-    let ended = files.made().with_code(0);
-    assert!(ended.stdout.contains("`max-concurrency 8` is better than the baseline"), "{ended:#?}");
+    files.made().with_stdout(0, "`max-concurrency 8` is better than the baseline");
     let page = files.page();
     for part in ["--max-concurrency 8", "## Failures", "there is no parameter `bogus`"] {
         assert!(page.contains(part), "{part}\n{page}");
@@ -225,8 +224,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     let mut process = Process::start(&mut files.command(&[]));
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("INT");
-    let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains("resume with `runner lab --resume out"), "{ended:#?}");
+    process.end().with_stderr(130, "resume with `runner lab --resume out");
     assert!(files.is_free());
     // The folder is all that is needed, in any working directory.
     let elsewhere = TempDir::new().unwrap();
@@ -286,8 +284,7 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     process.signal("TERM");
     process.until("the lab stops it", |process| process.stderr().contains("stopping the engine"));
     process.signal("TERM");
-    let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains("leaving at once: engine `mock`"), "{ended:#?}");
+    let ended = process.end().with_stderr(130, "leaving at once: engine `mock`");
     assert!(processes_with(&engine).is_empty(), "{ended:#?}");
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::follows;
 use crate::support::process::{Exit, Mock, Process, run_patiently, runner, words};
+use crate::support::results::follows;
 
 /// Four slots, each taken for 15 ms: at most 267 requests a second.
 pub(super) const ENGINE: [&str; 6] = ["--ttft", "5ms", "--itl", "1ms", "--max-concurrency", "4"];
@@ -96,8 +96,8 @@ fn a_search_that_is_interrupted_goes_on() {
     assert!(!ended.stderr.contains("== run 1:"), "{ended:#?}");
     json(&ended);
     let flags = flags.replace("400ms", "300ms");
-    let ended = run_patiently(&mut command("search", &mock, &folder, &flags)).with_code(2);
-    assert!(ended.stderr.contains("other objectives"), "{ended:#?}");
+    run_patiently(&mut command("search", &mock, &folder, &flags))
+        .with_stderr(2, "other objectives");
 }
 
 #[test]
@@ -184,8 +184,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
         again.arg(what).arg("--resume").arg(&kept);
         again.current_dir(elsewhere.path());
         if !header.is_empty() {
-            let refused = run_patiently(&mut again).with_code(2);
-            assert!(refused.stderr.contains("has --header"), "{refused:#?}");
+            run_patiently(&mut again).with_stderr(2, "has --header");
             again.args(["--header", "x-key: sesame"]);
         }
         let ended = run_patiently(&mut again).with_code(0);

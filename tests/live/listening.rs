@@ -85,7 +85,7 @@ load = {{ requests = 60, arrival = "constant", rate = 60.0, warmup = 2 }}
 
 /// Asks repeatedly until a page is as wanted.
 #[track_caller]
-fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bool) -> Page {
+pub fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bool) -> Page {
     let mut last = None;
     process.until("a page is as wanted", |_| {
         std::thread::sleep(Duration::from_millis(90));

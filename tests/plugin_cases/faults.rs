@@ -20,8 +20,7 @@ fn failures(report: &Value) -> Vec<(String, String)> {
 fn a_reply_without_an_end_is_neither_passed_nor_blessed() {
     let project = Project::asking("", "reply.lines", b"one\ntwo\n");
     for words in [&["--bless"][..], &[]] {
-        let ended = project.test(words).with_code(4);
-        assert!(ended.stdout.contains("the backend gives no `end` event"), "{}", ended.stdout);
+        project.test(words).with_stdout(4, "the backend gives no `end` event");
         assert!(!project.path("cases/words/events.json").exists());
     }
     // Next to a reply that is whole, it is the case of a reply that was cut off.
@@ -363,8 +362,7 @@ fn sessions_and_remarks_are_expectations() {
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].1.starts_with("remarks.json"), "{found:#?}");
     project.write("cases/some/case.toml", "sessions = 4\ncount = 12\n");
-    let ended = project.test(&[]).with_code(3);
-    assert!(ended.stderr.contains("but this case gives both"), "{}", ended.stderr);
+    project.test(&[]).with_stderr(3, "but this case gives both");
 }
 
 #[test]

@@ -38,8 +38,7 @@ fn blessing_writes_expectations_that_hold() {
 #[test]
 fn a_project_brings_its_component() {
     let project = Project::asking("", "reply.lines", WORDS);
-    let without = run(&mut project.command(&[])).with_code(4);
-    assert!(without.stderr.contains("run `runner plugin build .`"), "{}", without.stderr);
+    run(&mut project.command(&[])).with_stderr(4, "run `runner plugin build .`");
     std::fs::create_dir_all(project.path("target/plugin")).unwrap();
     std::fs::copy(&project.component, project.path("target/plugin/mine.wasm")).unwrap();
     run(&mut project.command(&["--bless"])).with_code(0);
@@ -65,8 +64,7 @@ fn a_filter_chooses_and_must_choose_something() {
     project.write("cases/other/sample.json", SAMPLE);
     let ended = project.test(&["--bless", "--filter", "oth"]).with_code(0);
     assert!(ended.stdout.contains("other") && !ended.stdout.contains("words"));
-    let ended = project.test(&["--filter", "nothing"]).with_code(3);
-    assert!(ended.stderr.contains("none of the 2 cases"), "{}", ended.stderr);
+    project.test(&["--filter", "nothing"]).with_stderr(3, "none of the 2 cases");
 }
 
 #[test]
@@ -133,14 +131,12 @@ fn mistakes_in_cases_of_datasets_and_scorers_are_reported() {
 #[test]
 fn no_case_no_folder_no_plugin_and_a_wrong_framing() {
     let project = Project::new("unsteady-backend");
-    let ended = project.test(&[]).with_code(3);
-    assert!(ended.stderr.contains("has no cases"), "{}", ended.stderr);
-    let ended = project.test(&["nowhere"]).with_code(3);
-    assert!(ended.stderr.contains("is not a folder"), "{}", ended.stderr);
+    project.test(&[]).with_stderr(3, "has no cases");
+    project.test(&["nowhere"]).with_stderr(3, "is not a folder");
     project.write("cases/a/sample.json", SAMPLE);
     project.write("cases/a/reply.sse", "data: one\n\n");
-    let ended = run(project.command(&["--plugin", "none.wasm"]).arg(".")).with_code(4);
-    assert!(ended.stderr.contains("`none.wasm` not found"), "{}", ended.stderr);
+    run(project.command(&["--plugin", "none.wasm"]).arg("."))
+        .with_stderr(4, "`none.wasm` not found");
     let ended = project.test(&["--bless"]).with_code(4);
     assert!(ended.stdout.contains("belongs in reply.lines, not in reply.sse"));
     project.test(&["--json", "--format", "junit"]).with_code(2);

@@ -115,9 +115,9 @@ fn an_answer_in_one_message_is_read_too() {
 fn another_version_of_http_is_refused() {
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --num-prompts 1 --http 1.1";
-    let ended = run(runner().args(words(line)).current_dir(folder.path())).with_code(3);
-    assert!(ended.stderr.contains("speaks gRPC, which needs HTTP/2"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
+    run(runner().args(words(line)).current_dir(folder.path()))
+        .with_stderr(3, "speaks gRPC, which needs HTTP/2")
+        .with_stderr(3, "given by --http");
 }
 
 /// A line of the client: the parts that it read of one request.

@@ -1,7 +1,7 @@
 //! Servers that no library writes, on real sockets. Each is a failure of its class, never a wait
 //! without end, and never the answer to another request.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::endings::{class, count, exchanges};
 use crate::faults::check::failure;
 use crate::support::process::{run, runner, words};
 use crate::support::raw::{CHUNKED, DONE, LAST_CHUNK, chunk, text};
+use crate::support::server::read_request;
 
 /// A server whose every connection is treated like this, on threads that end with the test's
 /// process.
@@ -32,29 +33,14 @@ fn server(treat: fn(TcpStream)) -> String {
 
 fn models(mut stream: TcpStream) {
     let models = "{\"data\": [{\"id\": \"mock\"}]}";
-    while hear(&mut stream) {
+    while hear(&stream) {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", models.len());
         let _ = stream.write_all((head + models).as_bytes());
     }
 }
 
-fn hear(stream: &mut TcpStream) -> bool {
-    let mut input = Vec::new();
-    let mut some = [0; 4096];
-    loop {
-        match stream.read(&mut some) {
-            Ok(read @ 1..) => input.extend_from_slice(&some[..read]),
-            _ => return false,
-        }
-        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
-        let length = (head.lines())
-            .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.trim().parse::<usize>().unwrap());
-        if input.len() >= end + 4 + length {
-            return true;
-        }
-    }
+fn hear(stream: &TcpStream) -> bool {
+    read_request(stream).is_some()
 }
 
 fn answer() -> Vec<u8> {
@@ -84,14 +70,14 @@ fn each_is_a_failure_of_its_class() {
     let cases: [(&str, Treat, Class, &str); 6] = [
         (
             "it hears and says nothing",
-            |mut stream| while hear(&mut stream) {},
+            |stream| while hear(&stream) {},
             Class::FirstTokenTimeout,
             "nothing of the answer arrived within 700ms",
         ),
         (
             "it closes its side without a reply",
-            |mut stream| {
-                hear(&mut stream);
+            |stream| {
+                hear(&stream);
                 let _ = stream.shutdown(Shutdown::Write);
                 std::thread::sleep(Duration::from_secs(60));
             },
@@ -101,7 +87,7 @@ fn each_is_a_failure_of_its_class() {
         (
             "it closes its side within a reply",
             |mut stream| {
-                hear(&mut stream);
+                hear(&stream);
                 let _ = stream.write_all(&answer()[..CHUNKED.len() + 40]);
                 let _ = stream.shutdown(Shutdown::Write);
                 std::thread::sleep(Duration::from_secs(60));
@@ -112,7 +98,7 @@ fn each_is_a_failure_of_its_class() {
         (
             "its head has no end",
             |mut stream| {
-                hear(&mut stream);
+                hear(&stream);
                 while stream.write_all(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n").is_ok() {}
             },
             Class::Reset,
@@ -121,7 +107,7 @@ fn each_is_a_failure_of_its_class() {
         (
             "its head comes byte by byte, and has no end",
             |mut stream| {
-                hear(&mut stream);
+                hear(&stream);
                 while stream.write_all(b"H").is_ok() {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -132,7 +118,7 @@ fn each_is_a_failure_of_its_class() {
         (
             "interim replies have no end",
             |mut stream| {
-                hear(&mut stream);
+                hear(&stream);
                 while stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").is_ok() {}
             },
             Class::Reset,
@@ -175,13 +161,13 @@ fn a_server_that_never_reads_is_given_up() {
 #[test]
 fn bytes_between_replies_answer_nothing() {
     let garbage = |mut stream: TcpStream| {
-        while hear(&mut stream) {
+        while hear(&stream) {
             let more = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
             let _ = stream.write_all(&[&answer(), &more[..]].concat());
         }
     };
     let later = |mut stream: TcpStream| {
-        while hear(&mut stream) {
+        while hear(&stream) {
             let _ = stream.write_all(&answer());
             std::thread::sleep(Duration::from_millis(50));
             let _ = stream.write_all(b"HTTP/1.1 408 Too late\r\ncontent-length: 0\r\n\r\n");
@@ -200,7 +186,7 @@ fn bytes_between_replies_answer_nothing() {
 fn bytes_before_a_request_are_no_answer() {
     let url = server(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-        while hear(&mut stream) {
+        while hear(&stream) {
             let _ = stream.write_all(&answer());
         }
     });

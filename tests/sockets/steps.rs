@@ -222,8 +222,7 @@ fn polled_predictions_agree_with_the_servers_log() {
 #[test]
 fn a_host_that_the_user_does_not_name_is_not_reached() {
     let replicate = Replicate::start(&[]);
-    let mut command = replicate.command("--num-prompts 10");
-    let ended = run(command.args(["--json"]));
+    let ended = run(replicate.command("--num-prompts 10").args(["--json"]));
     let exchanges = exchanges(replicate.folder.path());
     assert_eq!(exchanges.len(), 10);
     let refused: Vec<&Exchange> =

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -52,10 +53,19 @@ pub fn report(run_folder: &Path, flags: &str) -> Exit {
     run(runner().arg("report").arg(run_folder).args(words(flags))).with_code(0)
 }
 
-/// Returns the schema of a document.
+/// The schema of that name, as `runner schema` prints it.
 #[track_caller]
-pub fn schema(name: &str) -> Value {
-    run(runner().args(["schema", name])).with_code(0).json()
+pub fn schema(name: &str) -> Validator {
+    let schema = run(runner().args(["schema", name])).with_code(0).json();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+/// Checks that a document follows the schema of that name.
+#[track_caller]
+pub fn follows(name: &str, document: &Value) {
+    let errors: Vec<_> =
+        schema(name).iter_errors(document).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0], "{name}: {document:#}");
 }
 
 #[track_caller]

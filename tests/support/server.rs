@@ -25,6 +25,11 @@ pub fn serve(answer: impl Fn(&TcpStream) -> Option<()> + Send + Sync + 'static) 
     url
 }
 
+/// The URL of a port where nobody listens.
+pub fn nobody() -> String {
+    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+}
+
 /// Reads the head and the body of a request.
 pub fn read_request(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
