@@ -29,9 +29,7 @@ impl Sample {
             parameters: None,
         }
     }
-}
 
-impl Sample {
     /// The next turn of a conversation: due this long after the end of the reply to `parent`, in
     /// nanoseconds.
     pub fn following(
@@ -46,9 +44,7 @@ impl Sample {
             ..Sample::new(id, Prompt::Continuation(continuation))
         }
     }
-}
 
-impl Sample {
     /// Roughly its size in bytes: prompt, recorded answer and fields. A dataset's list of samples
     /// is limited, so a dataset with large samples returns fewer at [`ENOUGH`](crate::ENOUGH).
     pub fn bytes(&self) -> usize {
@@ -65,8 +61,7 @@ impl Sample {
         let prompt = match &self.prompt {
             Prompt::Text(text) => text.len(),
             Prompt::Tokens(ids) => 4 * ids.len(),
-            Prompt::Messages(list) => messages(list),
-            Prompt::Continuation(continuation) => messages(&continuation.messages),
+            Prompt::Messages(_) | Prompt::Continuation(_) => messages(self.prompt.messages()),
             Prompt::Embedding(each) => texts(each),
             Prompt::Ranking(candidates) => candidates.query.len() + texts(&candidates.documents),
         };
@@ -86,6 +81,15 @@ impl Prompt {
             Prompt::Continuation(_) => "the next messages of conversations",
             Prompt::Embedding(_) => "texts to embed",
             Prompt::Ranking(_) => "texts to rank",
+        }
+    }
+
+    /// The messages that it sends; none of a prompt that is no conversation.
+    pub fn messages(&self) -> &[Message] {
+        match self {
+            Prompt::Messages(messages) => messages,
+            Prompt::Continuation(continuation) => &continuation.messages,
+            _ => &[],
         }
     }
 }
@@ -238,15 +242,13 @@ impl Request {
     /// A name as one segment of a path: everything but letters, digits and `-._~` is
     /// percent-encoded (RFC 3986).
     pub fn segment(name: &str) -> String {
-        let mut segment = String::with_capacity(name.len());
-        for byte in name.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                segment.push(char::from(byte));
-            } else {
-                segment.push_str(&format!("%{byte:02X}"));
+        let encoded = |byte: u8| match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
             }
-        }
-        segment
+            _ => format!("%{byte:02X}"),
+        };
+        name.bytes().map(encoded).collect()
     }
 
     /// Adds a header field; its name is in lower case.
@@ -263,6 +265,18 @@ impl Request {
             body: body.to_bytes(),
             ..Request::post(path)
         }
+    }
+}
+
+impl Error {
+    /// The mistake in a configuration: [`Error::InvalidConfig`].
+    pub fn config(message: impl Into<String>) -> Self {
+        Error::InvalidConfig(message.into())
+    }
+
+    /// The mistake in a file or a sample: [`Error::InvalidInput`].
+    pub fn input(message: impl Into<String>) -> Self {
+        Error::InvalidInput(message.into())
     }
 }
 

@@ -77,15 +77,12 @@ impl Form {
     }
 
     fn value(&mut self, name: &str, value: Value) {
-        match value {
-            Value::Null => {}
-            Value::String(text) => {
-                self.text(name, &text);
-            }
-            other => {
-                self.text(name, &other.to_string());
-            }
-        }
+        let text = match value {
+            Value::Null => return,
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        self.text(name, &text);
     }
 
     /// A POST request with this form.

@@ -3,6 +3,7 @@
 //! their own.
 
 use std::io;
+use std::ops::Deref;
 
 use crate::bindings::host::{files, tokenizer};
 use crate::{Facts, Message};
@@ -21,7 +22,29 @@ pub trait File {
     /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of
     /// the file.
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String>;
+
+    /// Reads these bytes in as many calls as that takes.
+    ///
+    /// # Errors
+    /// The cause, if they cannot be read, or if the file has fewer.
+    fn read_all(&self, offset: u64, length: u64) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::with_capacity(length as usize);
+        while (bytes.len() as u64) < length {
+            let missing = (length - bytes.len() as u64).min(MOST) as u32;
+            let piece = self.read(offset + bytes.len() as u64, missing)?;
+            if piece.is_empty() {
+                return Err(SHORTER.to_owned());
+            }
+            bytes.extend(piece);
+        }
+        Ok(bytes)
+    }
 }
+
+/// The most bytes that a file gives at once.
+const MOST: u64 = 4 << 20;
+
+const SHORTER: &str = "the file became shorter while it was read";
 
 /// The tokenizer of the model under test.
 pub trait Tokenizer {
@@ -50,23 +73,30 @@ pub trait Tokenizer {
 
 /// A [`File`] as a stream from its beginning, for `BufReader`, `serde_json::from_reader` and the
 /// like.
-pub struct Reader<'a> {
-    file: &'a dyn File,
+pub struct Reader<F> {
+    file: F,
     offset: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<F: Deref<Target: File>> Reader<F> {
     /// Reads `file` from its beginning.
-    pub fn new(file: &'a dyn File) -> Self {
+    pub fn new(file: F) -> Self {
         Reader { file, offset: 0 }
+    }
+
+    /// Reads `file` from this byte on.
+    pub fn at(file: F, offset: u64) -> Self {
+        Reader { file, offset }
     }
 }
 
-impl io::Read for Reader<'_> {
+impl<F: Deref<Target: File>> io::Read for Reader<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        const MOST: usize = 4 << 20;
-        let length = buffer.len().min(MOST) as u32;
+        let length = buffer.len().min(MOST as usize) as u32;
         let bytes = self.file.read(self.offset, length).map_err(io::Error::other)?;
+        if bytes.is_empty() && length > 0 && self.offset < self.file.size() {
+            return Err(io::Error::other(SHORTER));
+        }
         let read = bytes.len().min(buffer.len());
         buffer[..read].copy_from_slice(&bytes[..read]);
         self.offset += read as u64;

@@ -5,12 +5,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::{Error, File};
+use crate::records::{Cut, Place, Records};
+use crate::{Error, File, Reader};
 
-const PIECE: u32 = 1 << 20;
-
-/// The longest line or item, in bytes: a plugin must hold it, its values, and their samples.
-pub const LONGEST: usize = 24 << 20;
+pub use crate::records::LONGEST;
 
 /// Bytes with which a file of UTF-8 may begin; they mean nothing.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -52,70 +50,13 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     })
 }
 
-/// A file that is read in pieces from its beginning.
-struct Pieces {
-    file: Box<dyn File>,
-    offset: u64,
-    /// Bytes that were read, and how many of them were consumed.
-    kept: Vec<u8>,
-    given: usize,
-}
-
-impl Pieces {
-    fn new(file: Box<dyn File>) -> Self {
-        Pieces { file, offset: 0, kept: Vec::new(), given: 0 }
-    }
-
-    fn rest(&self) -> &[u8] {
-        &self.kept[self.given..]
-    }
-
-    fn take(&mut self, bytes: usize) -> Vec<u8> {
-        let taken = self.rest()[..bytes].to_vec();
-        self.given += bytes;
-        taken
-    }
-
-    /// Reads on; `false` at the end of the file.
-    fn more(&mut self) -> Result<bool, Error> {
-        if self.offset >= self.file.size() {
-            return Ok(false);
-        }
-        self.kept.drain(..self.given);
-        self.given = 0;
-        let piece = self.file.read(self.offset, PIECE).map_err(Error::InvalidInput)?;
-        if piece.is_empty() {
-            return Err(Error::InvalidInput(
-                "the file became shorter while it was read".to_owned(),
-            ));
-        }
-        let first = self.offset == 0;
-        self.offset += piece.len() as u64;
-        self.kept.extend(piece);
-        if first {
-            // A file may come byte by byte.
-            while self.kept.len() < BYTE_ORDER_MARK.len()
-                && BYTE_ORDER_MARK.starts_with(&self.kept)
-                && self.more()?
-            {}
-            if self.kept.starts_with(BYTE_ORDER_MARK) {
-                self.kept.drain(..BYTE_ORDER_MARK.len());
-            }
-        }
-        Ok(true)
-    }
-}
-
 /// The lines of a file that are not blank, with their numbers from 1.
-pub struct Lines {
-    pieces: Pieces,
-    number: u64,
-}
+pub struct Lines(Records);
 
 impl Lines {
     /// The lines of a file from its beginning.
     pub fn new(file: Box<dyn File>) -> Self {
-        Lines { pieces: Pieces::new(file), number: 0 }
+        Lines(Records::new(Box::new(Reader::new(file)), Cut::Lines))
     }
 
     /// The next line, unparsed; `None` at the end of the file.
@@ -124,30 +65,8 @@ impl Lines {
     /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is
     /// longer than [`LONGEST`].
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
-        let mut searched = 0;
-        loop {
-            let rest = self.pieces.rest();
-            let end = rest[searched..].iter().position(|byte| *byte == b'\n');
-            let end = end.map(|end| searched + end);
-            let length = rest.len();
-            if end.unwrap_or(length) > LONGEST {
-                return Err(too_long("line", self.number + 1));
-            }
-            if end.is_none() && self.pieces.more()? {
-                searched = length;
-                continue;
-            }
-            if length == 0 {
-                return Ok(None);
-            }
-            searched = 0;
-            let mut line = self.pieces.take(end.map_or(length, |end| end + 1));
-            line.truncate(end.unwrap_or(length));
-            self.number += 1;
-            if !line.trim_ascii().is_empty() {
-                return Ok(Some((self.number, line)));
-            }
-        }
+        let next = self.0.next_record().map_err(|cause| wrong(&self.0.place(), &cause))?;
+        Ok(next.map(|record| (record.line, record.bytes)))
     }
 
     /// The next line as a value; `None` at the end of the file.
@@ -159,32 +78,21 @@ impl Lines {
         let Some((number, line)) = self.line()? else {
             return Ok(None);
         };
-        let value =
-            parse(&line).map_err(|cause| Error::InvalidInput(format!("line {number}: {cause}")))?;
+        let value = parse(&line).map_err(|cause| wrong(&Place::Line(number), &cause))?;
         Ok(Some((number, value)))
     }
 }
 
 /// The items of a file that is one array, with their numbers from 1.
 pub struct Items {
-    pieces: Pieces,
+    records: Records,
     number: u64,
-    stage: Stage,
-}
-
-/// The next part of the array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Open,
-    First,
-    Further,
-    Closed,
 }
 
 impl Items {
     /// The items of a file from its beginning.
     pub fn new(file: Box<dyn File>) -> Self {
-        Items { pieces: Pieces::new(file), number: 0, stage: Stage::Open }
+        Items { records: Records::new(Box::new(Reader::new(file)), Cut::Items), number: 0 }
     }
 
     /// The next item as a value; `None` after the array's end.
@@ -193,88 +101,18 @@ impl Items {
     /// [`Error::InvalidInput`] if the file is not an array, with the number of an item that is not
     /// such a value, and if the file cannot be read.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
-        if self.stage == Stage::Open {
-            self.expect(b"[", "the file is not an array: expected `[`")?;
-            self.stage = Stage::First;
-        }
-        if self.stage == Stage::Closed {
+        let next = self.records.next_record();
+        let Some(item) = next.map_err(|cause| wrong(&self.records.place(), &cause))? else {
             return Ok(None);
-        }
-        let next = self.peek()?;
-        if next == Some(b']') {
-            self.stage = Stage::Closed;
-            return Ok(None);
-        }
-        if self.stage == Stage::Further {
-            let after = format!("after item {}: expected `,` or `]`", self.number);
-            self.expect(b",", &after)?;
-            self.peek()?;
-        }
-        self.stage = Stage::Further;
+        };
         self.number += 1;
-        let item = self.item()?;
-        let value = parse(&item)
-            .map_err(|cause| Error::InvalidInput(format!("item {}: {cause}", self.number)))?;
+        let value = parse(&item.bytes).map_err(|cause| wrong(&item.place, &cause))?;
         Ok(Some((self.number, value)))
-    }
-
-    /// Peeks at the next byte that is not white space.
-    fn peek(&mut self) -> Result<Option<u8>, Error> {
-        loop {
-            let rest = self.pieces.rest();
-            let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-            let blank = blank.count();
-            let next = rest.get(blank).copied();
-            self.pieces.given += blank;
-            if next.is_some() || !self.pieces.more()? {
-                return Ok(next);
-            }
-        }
-    }
-
-    fn expect(&mut self, byte: &[u8; 1], otherwise: &str) -> Result<(), Error> {
-        if self.peek()? != Some(byte[0]) {
-            return Err(Error::InvalidInput(otherwise.to_owned()));
-        }
-        self.pieces.given += 1;
-        Ok(())
-    }
-
-    /// The bytes up to the comma or bracket after the item; the parser checks the value.
-    fn item(&mut self) -> Result<Vec<u8>, Error> {
-        let (mut at, mut depth, mut quoted, mut escaped) = (0, 0_u32, false, false);
-        loop {
-            for byte in &self.pieces.rest()[at..] {
-                match byte {
-                    _ if escaped => escaped = false,
-                    b'\\' if quoted => escaped = true,
-                    b'"' => quoted = !quoted,
-                    _ if quoted => {}
-                    b'[' | b'{' => depth += 1,
-                    b',' | b']' if depth == 0 => return Ok(self.pieces.take(at)),
-                    b']' | b'}' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                at += 1;
-            }
-            if at > LONGEST {
-                return Err(too_long("item", self.number));
-            }
-            if !self.pieces.more()? {
-                return Err(Error::InvalidInput(format!(
-                    "the file ends within item {}: it is truncated",
-                    self.number
-                )));
-            }
-        }
     }
 }
 
-fn too_long(unit: &str, number: u64) -> Error {
-    Error::InvalidInput(format!(
-        "{unit} {number} is longer than {} MiB: split it into several",
-        LONGEST >> 20
-    ))
+fn wrong(place: &Place, cause: &str) -> Error {
+    Error::InvalidInput(format!("{place}: {cause}"))
 }
 
 #[cfg(test)]
@@ -319,12 +157,12 @@ mod tests {
     #[test]
     fn a_missing_array_is_named_with_its_place() {
         for (text, expected) in [
-            ("", "the file is not an array: expected `[`"),
-            ("{}", "the file is not an array: expected `[`"),
-            ("[1, 2", "the file ends within item 2: it is truncated"),
-            ("[1, x]", "item 2: expected value, at column 1"),
-            ("[1,]", "item 2: EOF while parsing a value, at column 0"),
-            ("[1, }]", "item 2: expected value, at column 1"),
+            ("", "item 1 (line 1): the file is not an array: expected `[`"),
+            ("{}", "item 1 (line 1): the file is not an array: expected `[`"),
+            ("[1, 2", "item 2 (line 1): the array has no end: expected `]`"),
+            ("[1, x]", "item 2 (line 1): expected value, at column 1"),
+            ("[1,]", "item 2 (line 1): EOF while parsing a value, at column 0"),
+            ("[1, }]", "item 2 (line 1): expected value, at column 1"),
         ] {
             assert_eq!(items(text, 3), Err(Error::InvalidInput(expected.to_owned())), "{text}");
         }
@@ -396,13 +234,15 @@ mod tests {
                 Ok(vec![self.0; length as usize])
             }
         }
-        let expected = |unit: &str| {
-            Err(Error::InvalidInput(format!(
-                "{unit} 1 is longer than 24 MiB: split it into several"
-            )))
+        let refused = |read: Result<(), Error>, place: &str| {
+            assert!(
+                matches!(&read, Err(Error::InvalidInput(cause)) if cause.starts_with(place)),
+                "{read:?}"
+            );
         };
-        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), expected("line"));
-        let mut nested = Items::new(Box::new(Endless(b'[')));
-        assert_eq!(nested.value::<serde_json::Value>().map(drop), expected("item").map(drop));
+        let line = Lines::new(Box::new(Endless(b'x'))).line();
+        refused(line.map(drop), "line 1: it is longer than 24 MiB; split it into several");
+        let item = Items::new(Box::new(Endless(b'['))).value::<serde_json::Value>();
+        refused(item.map(drop), "item 1 (line 1): it is longer than 24 MiB; look for");
     }
 }

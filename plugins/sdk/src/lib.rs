@@ -38,6 +38,7 @@ pub mod json;
 pub mod lengths;
 pub mod log;
 pub mod random;
+pub mod records;
 mod refuse;
 pub mod report;
 pub mod requests;

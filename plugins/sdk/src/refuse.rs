@@ -1,6 +1,8 @@
 //! Settings that a route has no field for: refused by name and all at once, because a run without a
 //! requested setting measures something else.
 
+use serde_json::Value;
+
 use crate::{Error, Sample, Sampling, Settings};
 
 /// A setting of a run that a route may have no field for.
@@ -32,42 +34,52 @@ pub enum Setting {
     Adapter,
 }
 
+/// All settings, with their keys under `[request]`.
+const ALL: [(Setting, &str); 12] = [
+    (Setting::IgnoreEos, "ignore-eos"),
+    (Setting::MinOutputTokens, "min-output-tokens"),
+    (Setting::Temperature, "temperature"),
+    (Setting::TopP, "top-p"),
+    (Setting::TopK, "top-k"),
+    (Setting::MinP, "min-p"),
+    (Setting::FrequencyPenalty, "frequency-penalty"),
+    (Setting::PresencePenalty, "presence-penalty"),
+    (Setting::RepetitionPenalty, "repetition-penalty"),
+    (Setting::Stop, "stop"),
+    (Setting::Seed, "sampling-seed"),
+    (Setting::Adapter, "adapters"),
+];
+
 impl Setting {
-    /// True if the run or the sample sets it.
-    pub(crate) fn is_set(self, sample: &Sample, settings: &Settings) -> bool {
+    /// All settings but these, for a route that has fields for few.
+    pub fn all_but(kept: &[Setting]) -> Vec<Setting> {
+        let all = ALL.iter().map(|(setting, _)| *setting);
+        all.filter(|setting| !kept.contains(setting)).collect()
+    }
+
+    /// Its value, if the run or the sample sets it.
+    pub fn value(self, sample: &Sample, settings: &Settings) -> Option<Value> {
         let sampling: &Sampling = &settings.sampling;
         match self {
-            Setting::IgnoreEos => settings.ignore_eos,
-            Setting::MinOutputTokens => settings.min_output_tokens.is_some(),
-            Setting::Temperature => sampling.temperature.is_some(),
-            Setting::TopP => sampling.top_p.is_some(),
-            Setting::TopK => sampling.top_k.is_some(),
-            Setting::MinP => sampling.min_p.is_some(),
-            Setting::FrequencyPenalty => sampling.frequency_penalty.is_some(),
-            Setting::PresencePenalty => sampling.presence_penalty.is_some(),
-            Setting::RepetitionPenalty => sampling.repetition_penalty.is_some(),
-            Setting::Seed => sampling.seed.is_some(),
-            Setting::Stop => !sampling.stop.is_empty(),
-            Setting::Adapter => sample.adapter.is_some(),
+            Setting::IgnoreEos => settings.ignore_eos.then(|| true.into()),
+            Setting::MinOutputTokens => settings.min_output_tokens.map(Value::from),
+            Setting::Temperature => sampling.temperature.map(Value::from),
+            Setting::TopP => sampling.top_p.map(Value::from),
+            Setting::TopK => sampling.top_k.map(Value::from),
+            Setting::MinP => sampling.min_p.map(Value::from),
+            Setting::FrequencyPenalty => sampling.frequency_penalty.map(Value::from),
+            Setting::PresencePenalty => sampling.presence_penalty.map(Value::from),
+            Setting::RepetitionPenalty => sampling.repetition_penalty.map(Value::from),
+            Setting::Seed => sampling.seed.map(Value::from),
+            Setting::Stop => (!sampling.stop.is_empty()).then(|| sampling.stop.clone().into()),
+            Setting::Adapter => sample.adapter.as_deref().map(Value::from),
         }
     }
 
     /// Its key under `[request]`.
-    pub(crate) fn key(self) -> &'static str {
-        match self {
-            Setting::IgnoreEos => "ignore-eos",
-            Setting::MinOutputTokens => "min-output-tokens",
-            Setting::Temperature => "temperature",
-            Setting::TopP => "top-p",
-            Setting::TopK => "top-k",
-            Setting::MinP => "min-p",
-            Setting::FrequencyPenalty => "frequency-penalty",
-            Setting::PresencePenalty => "presence-penalty",
-            Setting::RepetitionPenalty => "repetition-penalty",
-            Setting::Seed => "sampling-seed",
-            Setting::Stop => "stop",
-            Setting::Adapter => "adapters",
-        }
+    pub fn key(self) -> &'static str {
+        let named = ALL.iter().find(|(setting, _)| *setting == self);
+        named.map_or("", |(_, key)| *key)
     }
 
     /// Its key, and the flag to set it, or to turn it off if it is on by default.
@@ -96,7 +108,7 @@ impl Settings {
         route: &str,
         unsupported: &[Setting],
     ) -> Result<(), Error> {
-        let set = unsupported.iter().filter(|setting| setting.is_set(sample, self));
+        let set = unsupported.iter().filter(|setting| setting.value(sample, self).is_some());
         let names: Vec<_> = set.map(|setting| setting.names()).collect();
         if names.is_empty() {
             return Ok(());
@@ -120,17 +132,7 @@ mod tests {
     #[test]
     fn all_settings_without_a_field_are_named_at_once() {
         let sample = Sample::new("1", Prompt::Text("a".to_owned()));
-        let mut settings = Settings {
-            model: "m".to_owned(),
-            streaming: true,
-            output_tokens: None,
-            min_output_tokens: Some(1),
-            ignore_eos: false,
-            sampling: Sampling::default(),
-            extra_body: None,
-            prepared: Vec::new(),
-            further: None,
-        };
+        let mut settings = Settings { min_output_tokens: Some(1), ..Settings::new("m") };
         let unsupported = [Setting::IgnoreEos, Setting::TopK, Setting::Stop];
         assert_eq!(settings.refuse(&sample, "x", &unsupported), Ok(()));
         settings.sampling.top_k = Some(1);
@@ -151,7 +153,7 @@ mod tests {
         );
         settings.sampling.temperature = Some(0.0);
         settings.sampling.top_p = Some(0.5);
-        let both = [Setting::Temperature, Setting::TopP];
+        let both = Setting::all_but(&[Setting::IgnoreEos, Setting::TopK, Setting::Stop]);
         let Err(Error::InvalidConfig(message)) = settings.refuse(&sample, "/x", &both) else {
             panic!("it must be refused");
         };

@@ -72,7 +72,7 @@ impl Remarks {
             let mut remarks = self.remarks.iter();
             remarks.position(|remark| remark.what == what && remark.reason == reason)
         };
-        let reason = shortened(reason);
+        let reason = shortened(reason, MOST_CHARACTERS);
         let at = match known(&reason) {
             None if full => known(OTHER),
             at => at,
@@ -83,9 +83,17 @@ impl Remarks {
                 what,
                 reason: if full { OTHER.to_owned() } else { reason },
                 count,
-                first: Some(shortened(&example())).filter(|example| !example.is_empty()),
+                first: Some(shortened(&example(), MOST_CHARACTERS))
+                    .filter(|example| !example.is_empty()),
             }),
         }
+    }
+
+    /// The reasons with their counts, for a message: `too short: 3; too long: 1`.
+    #[must_use]
+    pub fn reasons(&self) -> String {
+        let one = |remark: &Remark| format!("{}: {}", remark.reason, remark.count);
+        self.remarks.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 
     /// All counts so far, in the order in which the reasons came up.
@@ -95,8 +103,10 @@ impl Remarks {
     }
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
+/// A text for a message, cut after this many characters.
+#[must_use]
+pub fn shortened(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -4,10 +4,15 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use crate::lengths::{Distribution, Lengths, MOST_TOKENS};
 use crate::random::Python;
 use crate::words::{Text, Words, stream};
-use crate::{ENOUGH, Error, Inputs, Message, Part, Prompt, Role, Sample, Tokenizer};
+use crate::{
+    Amount, Dataset, ENOUGH, Error, Inputs, Message, Part, Prompt, Role, Sample, Tokenizer,
+};
 
 const FILE: &str = "data";
 
@@ -16,9 +21,18 @@ const BATCH: u64 = 16;
 const ENOUGH_TOKENS: u64 = 1 << 20;
 
 /// A request of several texts.
-pub trait TextRequest {
+pub trait TextRequest: Sized + 'static {
     /// The beginning of the names of its samples.
     const NAME: &str;
+
+    /// The user's configuration.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// The requests of a configuration.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if a length is out of range.
+    fn open(config: Self::Config) -> Result<Self, Error>;
 
     /// The generator and the number of tokens of each text of the `index`-th request of a kind.
     fn draw(&self, seed: u64, kind: u64, index: u64) -> Vec<(Python, u32)>;
@@ -39,12 +53,11 @@ pub struct TextRequests<R> {
     spares: HashSet<u64>,
 }
 
-impl<R: TextRequest> TextRequests<R> {
-    /// The requests of a seed.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read.
-    pub fn new(request: R, seed: u64, inputs: Inputs) -> Result<Self, Error> {
+impl<R: TextRequest> Dataset for TextRequests<R> {
+    type Config = R::Config;
+
+    fn open(config: R::Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let request = R::open(config)?;
         let words = match inputs.files.open(FILE) {
             Some(file) => Words::passages(FILE, &*file)?,
             None => Words::common(),
@@ -53,11 +66,7 @@ impl<R: TextRequest> TextRequests<R> {
         Ok(Self { request, words, tokenizer, seed, given: 0, spared: 0, spares })
     }
 
-    /// At most `limit` further samples to measure.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if a request has more than [`MOST_TOKENS`].
-    pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         let mut fruitless = 0;
         while samples.len() < limit as usize && bytes < ENOUGH && fruitless < 1000 {
@@ -73,18 +82,16 @@ impl<R: TextRequest> TextRequests<R> {
         Ok(samples)
     }
 
-    /// At most `limit` samples that are not measured.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
-    pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let name = format!("{}-spare", R::NAME);
         let samples = self.samples(&name, 1, self.spared, limit.into())?;
         self.spared += samples.len() as u64;
         self.spares.extend(samples.iter().map(prompt_fingerprint));
         Ok(samples)
     }
+}
 
+impl<R: TextRequest> TextRequests<R> {
     /// Samples of a kind; fewer when they have [`ENOUGH_TOKENS`].
     fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Result<Vec<Sample>, Error> {
         let (mut tokens, mut wanted, mut counts) = (0, Vec::new(), Vec::new());
@@ -116,9 +123,18 @@ impl<R: TextRequest> TextRequests<R> {
 }
 
 /// Images or audio of a request.
-pub trait Medium {
+pub trait Medium: Sized + 'static {
     /// The beginning of the names of samples.
     const NAME: &str;
+
+    /// The user's configuration.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// The media of a configuration, and what requests have beside them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if a value is out of range.
+    fn open(config: Self::Config) -> Result<(Self, MediaShape), Error>;
 
     /// Draws a file of at most `room` bytes; `None` if it would have more. Audio comes with its
     /// length in nanoseconds.
@@ -129,6 +145,16 @@ pub trait Medium {
 
     /// The cause and the remedy for a request whose files have too many bytes together.
     fn too_large(request: u64) -> String;
+}
+
+/// The lengths of a request with media.
+pub struct MediaShape {
+    /// Tokens of its text.
+    pub input_len: Distribution,
+    /// Output tokens to request.
+    pub output_len: Distribution,
+    /// Number of its files.
+    pub count: Lengths,
 }
 
 /// Requests of a text of random words, followed by media.
@@ -147,25 +173,18 @@ pub struct MediaRequests<M> {
 impl<M: Medium> MediaRequests<M> {
     /// The most bytes of the media of a request: a dataset may return at most 64 MiB at once.
     pub const MOST_BYTES: usize = 48 << 20;
+}
 
-    /// The requests of a seed, with texts of `input_len` tokens, answers of `output_len` tokens,
-    /// and `count` files each.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if a length is out of range.
-    pub fn new(
-        medium: M,
-        input_len: &Distribution,
-        output_len: &Distribution,
-        count: Lengths,
-        seed: u64,
-        inputs: Inputs,
-    ) -> Result<Self, Error> {
+impl<M: Medium> Dataset for MediaRequests<M> {
+    type Config = M::Config;
+
+    fn open(config: M::Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let (medium, shape) = M::open(config)?;
         Ok(Self {
             medium,
-            input: input_len.lengths("input-len", 1..=1 << 20)?,
-            output: output_len.lengths("output-len", 1..=1 << 20)?,
-            count,
+            input: shape.input_len.lengths("input-len", 1..=1 << 20)?,
+            output: shape.output_len.lengths("output-len", 1..=1 << 20)?,
+            count: shape.count,
             words: Words::common(),
             tokenizer: inputs.tokenizer,
             seed,
@@ -174,26 +193,20 @@ impl<M: Medium> MediaRequests<M> {
         })
     }
 
-    /// At most `limit` further samples to measure.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if the media of a request are too large.
-    pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let samples = self.samples(M::NAME, 0, self.given, limit)?;
         self.given += samples.len() as u64;
         Ok(samples)
     }
 
-    /// At most `limit` samples that are not measured.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
-    pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let samples = self.samples(&format!("{}-spare", M::NAME), 1, self.spared, limit)?;
         self.spared += samples.len() as u64;
         Ok(samples)
     }
+}
 
+impl<M: Medium> MediaRequests<M> {
     /// Samples of a kind; fewer when they are large.
     fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::random::Python;
+use crate::random::{Python, mixed};
 use crate::{Error, File, Tokenizer};
 
 /// Common words, most of them a token each for tokenizers of English.
@@ -69,14 +69,7 @@ impl Words {
                 LONGEST >> 20
             )));
         }
-        let mut bytes = Vec::new();
-        while (bytes.len() as u64) < size {
-            let piece = file.read(bytes.len() as u64, 4 << 20).map_err(wrong)?;
-            if piece.is_empty() {
-                return Err(wrong("it became shorter while it was read".to_owned()));
-            }
-            bytes.extend(piece);
-        }
+        let bytes = file.read_all(0, size).map_err(wrong)?;
         let text =
             str::from_utf8(&bytes).map_err(|error| wrong(format!("expected text: {error}")))?;
         let words = text.split_whitespace();
@@ -171,12 +164,7 @@ pub fn stream(seed: u64, kind: u64, index: u64) -> Python {
     // SplitMix64's mixing of the three: neighbours get generators that have nothing in common.
     let mut state = seed;
     for part in [kind, index] {
-        state = state
-            .wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-            .wrapping_add(0x9e37_79b9_7f4a_7c15);
-        state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        state ^= state >> 31;
+        state = mixed(state.wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     }
     Python::new(state)
 }

@@ -1,28 +1,20 @@
 //! The body of a request for `/v1/messages`.
 
 use runner_plugin::dialect::conversation::{self, Conversation, Piece, Speaker, Turn};
-use runner_plugin::dialect::refuse::{self, Setting};
 use runner_plugin::dialect::tools::{self, Choice, Tools};
-use runner_plugin::{Body, Error, Media, Sample, Settings};
+use runner_plugin::{Body, Error, Media, Sample, Setting, Settings};
 use serde_json::{Value, json};
 
 const API: &str = "the Messages API";
 
-/// Settings for which the API has no field. The servers that imitate it do not know such fields
+/// Settings for which the API has a field. The servers that imitate it do not know other fields
 /// either, and ignore them.
-const MISSING: [Setting; 7] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Seed,
-];
+const KEPT: [Setting; 5] =
+    [Setting::Temperature, Setting::TopP, Setting::TopK, Setting::Stop, Setting::Adapter];
 
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, sample, settings)?;
+    settings.refuse(sample, API, &Setting::all_but(&KEPT))?;
     let Some(limit) = settings.output_tokens_for(sample) else {
         return Err(Error::InvalidConfig(format!(
             "key `request.output-tokens`: {API} needs a limit for every answer, and sample {} has none; pass for \

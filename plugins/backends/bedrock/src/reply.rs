@@ -135,71 +135,67 @@ struct WholeToolUse<'a> {
 }
 
 impl Reply {
+    /// Appends the events of one frame: a message of a stream, or a whole body.
+    pub fn decode(&mut self, frame: &Frame<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
+        if !self.streaming {
+            return whole(parse(frame.data.trim_ascii())?, events);
+        }
+        let message = Message::read(frame.data)?;
+        let kind = message.header(":message-type").unwrap_or("event");
+        match kind {
+            "event" => {}
+            "exception" => {
+                let name = message.header(":exception-type").unwrap_or("exception");
+                events.push(Meaning::Failure(exception(name, message.payload)));
+                return Ok(());
+            }
+            "error" => {
+                let code = message.header(":error-code").unwrap_or("error");
+                let text = message.header(":error-message").unwrap_or_default();
+                events.push(Meaning::Failure(exception(code, text.as_bytes())));
+                return Ok(());
+            }
+            other => {
+                return Err(Error::Protocol(format!(
+                    "expected a message of the type `event`, `exception` or `error`, got `{}`",
+                    explain::excerpt(other.as_bytes(), 60)
+                )));
+            }
+        }
+        let payload = message.payload;
+        match message.header(":event-type").unwrap_or_default() {
+            "messageStart" => events.push(Meaning::Opened),
+            "contentBlockStart" => {
+                let block: BlockStart = parse(payload)?;
+                let call = block.start.and_then(|start| start.tool_use);
+                events.extend(call.map(|call| {
+                    tools::begun(block.content_block_index, &call.tool_use_id, &call.name, "")
+                }));
+            }
+            "contentBlockDelta" => {
+                let block: BlockDelta = parse(payload)?;
+                if let Some(delta) = block.delta {
+                    delta.read(block.content_block_index, events);
+                }
+            }
+            "messageStop" => {
+                let stop: Stop = parse(payload)?;
+                events.extend(stop.stop_reason.map(finish));
+            }
+            "metadata" => {
+                let metadata: Metadata = parse(payload)?;
+                events.extend(metadata.usage.map(|counts| Meaning::Usage(counts.usage())));
+                events.push(Meaning::End);
+            }
+            // Ends of blocks, and future events of the API.
+            _ => {}
+        }
+        Ok(())
+    }
+
     pub fn new(streaming: bool) -> Self {
         Reply { streaming }
     }
-}
-
-/// Appends the events of one frame: a message of a stream, or a whole body.
-pub fn decode(
-    reply: &mut Reply,
-    frame: &Frame<'_>,
-    events: &mut Vec<Meaning>,
-) -> Result<(), Error> {
-    if !reply.streaming {
-        return whole(parse(frame.data.trim_ascii())?, events);
-    }
-    let message = Message::read(frame.data)?;
-    let kind = message.header(":message-type").unwrap_or("event");
-    match kind {
-        "event" => {}
-        "exception" => {
-            let name = message.header(":exception-type").unwrap_or("exception");
-            events.push(Meaning::Failure(exception(name, message.payload)));
-            return Ok(());
-        }
-        "error" => {
-            let code = message.header(":error-code").unwrap_or("error");
-            let text = message.header(":error-message").unwrap_or_default();
-            events.push(Meaning::Failure(exception(code, text.as_bytes())));
-            return Ok(());
-        }
-        other => {
-            return Err(Error::Protocol(format!(
-                "expected a message of the type `event`, `exception` or `error`, got `{}`",
-                explain::excerpt(other.as_bytes(), 60)
-            )));
-        }
-    }
-    let payload = message.payload;
-    match message.header(":event-type").unwrap_or_default() {
-        "messageStart" => events.push(Meaning::Opened),
-        "contentBlockStart" => {
-            let block: BlockStart = parse(payload)?;
-            let call = block.start.and_then(|start| start.tool_use);
-            events.extend(call.map(|call| {
-                tools::begun(block.content_block_index, &call.tool_use_id, &call.name, "")
-            }));
-        }
-        "contentBlockDelta" => {
-            let block: BlockDelta = parse(payload)?;
-            if let Some(delta) = block.delta {
-                delta.read(block.content_block_index, events);
-            }
-        }
-        "messageStop" => {
-            let stop: Stop = parse(payload)?;
-            events.extend(stop.stop_reason.map(finish));
-        }
-        "metadata" => {
-            let metadata: Metadata = parse(payload)?;
-            events.extend(metadata.usage.map(|counts| Meaning::Usage(counts.usage())));
-            events.push(Meaning::End);
-        }
-        // Ends of blocks, and future events of the API.
-        _ => {}
-    }
-    Ok(())
 }
 
 fn whole(reply: Whole<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {

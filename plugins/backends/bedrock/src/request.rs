@@ -1,29 +1,19 @@
 //! The body of a request for `Converse` and `ConverseStream`, which is the same.
 
 use runner_plugin::dialect::conversation::{self, Conversation, Piece, Speaker, Turn};
-use runner_plugin::dialect::refuse::{self, Setting};
 use runner_plugin::dialect::tools::{self, Choice, Tools};
-use runner_plugin::{Body, Error, Media, Sample, Settings};
+use runner_plugin::{Body, Error, Media, Sample, Setting, Settings};
 use serde_json::{Map, Value, json};
 
 const API: &str = "Bedrock's Converse";
 
-/// Settings for which the API has no field. Some models have such fields of their own, for
+/// Settings for which the API has a field. Some models have further fields of their own, for
 /// `additionalModelRequestFields`.
-const MISSING: [Setting; 8] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::TopK,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Seed,
-];
+const KEPT: [Setting; 4] = [Setting::Temperature, Setting::TopP, Setting::Stop, Setting::Adapter];
 
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, sample, settings)?;
+    settings.refuse(sample, API, &Setting::all_but(&KEPT))?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let turns: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;

@@ -75,7 +75,7 @@ impl Backend for Cohere {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        reply::decode(state, frame, events)
+        state.decode(frame, events)
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {

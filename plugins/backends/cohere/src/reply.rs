@@ -97,57 +97,53 @@ struct Meta {
 
 const EVENT: &str = "an event of Cohere's API";
 
-pub fn decode(
-    reply: &mut Reply,
-    frame: &Frame<'_>,
-    events: &mut Vec<Meaning>,
-) -> Result<(), Error> {
-    let data = frame.data.trim_ascii();
-    // Gateways add it; only the end of the message counts.
-    if data == b"[DONE]" {
-        return Ok(());
-    }
-    let event: Event = frames::json(data, EVENT)?;
-    if let Some(kind) = &event.kind {
-        reply.read(kind, event.index.unwrap_or(0), event.delta.unwrap_or_default(), events);
-        return Ok(());
-    }
-    let counted = event.meta.and_then(|meta| meta.tokens.or(meta.billed_units));
-    if let Some(embeddings) = event.embeddings {
-        let vectors = embeddings.float.ok_or_else(|| {
-            frames::unexpected(data, EVENT, &"it has no vectors of the type `float`")
-        })?;
-        for (index, values) in (0..).zip(vectors) {
-            events.push(Meaning::Vector(Embedded { index, values }));
-        }
-        events.extend(counted.map(|tokens| tokens.of_input()));
-        return Ok(());
-    }
-    if event.results.is_some() {
-        openai::pooled(data, events)?;
-        let counted = counted.filter(|tokens| tokens.input_tokens.is_some());
-        events.extend(counted.map(|tokens| tokens.of_input()));
-        return Ok(());
-    }
-    let Some(message) = event.message else {
-        return Err(frames::unexpected(
-            data,
-            EVENT,
-            &"it has no type, message, embeddings or results",
-        ));
-    };
-    let Ok(message) = serde_json::from_str::<Message>(message.get()) else {
-        // An error has a text there.
-        events.push(Meaning::Failure(explain::in_band(data)));
-        return Ok(());
-    };
-    message.read(None, events);
-    events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
-    events.extend(event.finish_reason.map(|reason| finish(reason, None)));
-    Ok(())
-}
-
 impl Reply {
+    pub fn decode(&mut self, frame: &Frame<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
+        let data = frame.data.trim_ascii();
+        // Gateways add it; only the end of the message counts.
+        if data == b"[DONE]" {
+            return Ok(());
+        }
+        let event: Event = frames::json(data, EVENT)?;
+        if let Some(kind) = &event.kind {
+            self.read(kind, event.index.unwrap_or(0), event.delta.unwrap_or_default(), events);
+            return Ok(());
+        }
+        let counted = event.meta.and_then(|meta| meta.tokens.or(meta.billed_units));
+        if let Some(embeddings) = event.embeddings {
+            let vectors = embeddings.float.ok_or_else(|| {
+                frames::unexpected(data, EVENT, &"it has no vectors of the type `float`")
+            })?;
+            for (index, values) in (0..).zip(vectors) {
+                events.push(Meaning::Vector(Embedded { index, values }));
+            }
+            events.extend(counted.map(|tokens| tokens.of_input()));
+            return Ok(());
+        }
+        if event.results.is_some() {
+            openai::pooled(data, events)?;
+            let counted = counted.filter(|tokens| tokens.input_tokens.is_some());
+            events.extend(counted.map(|tokens| tokens.of_input()));
+            return Ok(());
+        }
+        let Some(message) = event.message else {
+            return Err(frames::unexpected(
+                data,
+                EVENT,
+                &"it has no type, message, embeddings or results",
+            ));
+        };
+        let Ok(message) = serde_json::from_str::<Message>(message.get()) else {
+            // An error has a text there.
+            events.push(Meaning::Failure(explain::in_band(data)));
+            return Ok(());
+        };
+        message.read(None, events);
+        events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
+        events.extend(event.finish_reason.map(|reason| finish(reason, None)));
+        Ok(())
+    }
+
     fn read(&mut self, kind: &str, index: u32, delta: Delta, events: &mut Vec<Meaning>) {
         match kind {
             "message-start" => events.push(Meaning::Opened),

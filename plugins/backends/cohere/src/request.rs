@@ -1,9 +1,8 @@
 //! Requests for `/v2/chat`, `/v2/embed` and `/v2/rerank`.
 
 use runner_plugin::dialect::conversation::{self, Conversation, Piece, Speaker};
-use runner_plugin::dialect::refuse::{self, Setting};
 use runner_plugin::dialect::tools::{self, Choice, Tools};
-use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
+use runner_plugin::{Body, Error, Prompt, Request, Sample, Setting, Settings};
 use serde_json::{Value, json};
 
 use super::InputType;
@@ -56,7 +55,7 @@ pub fn written(
 /// Writes the body for the chat route; returns the sample's parameters that are left.
 fn chat(body: &mut Body, sample: &Sample, settings: &Settings) -> Result<Option<String>, Error> {
     let conversation = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, sample, settings)?;
+    settings.refuse(sample, API, &MISSING)?;
     let (defined, parameters) = tools::take(sample)?;
     body.set("messages", messages(&conversation)?);
     if let Some(tools) = defined {

@@ -148,6 +148,27 @@ struct Feedback {
 }
 
 impl Reply {
+    pub fn decode(&mut self, frame: &Frame<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
+        let data = frame.data.trim_ascii();
+        let event: Event = frames::json(data, EVENT)?;
+        if event.error.is_some() {
+            events.push(Meaning::Failure(refine(data, explain::in_band(data))));
+            return Ok(());
+        }
+        if event.candidates.is_none()
+            && event.usage_metadata.is_none()
+            && event.prompt_feedback.is_none()
+        {
+            return Err(frames::unexpected(
+                data,
+                EVENT,
+                &"it has no candidates, usageMetadata, promptFeedback or error",
+            ));
+        }
+        self.read(event, events);
+        Ok(())
+    }
+
     pub fn new(streaming: bool) -> Self {
         Reply { streaming, ..Reply::default() }
     }
@@ -312,31 +333,6 @@ fn blocked(reason: &str, message: Option<String>) -> Refusal {
 }
 
 const EVENT: &str = "a GenerateContentResponse";
-
-pub fn decode(
-    reply: &mut Reply,
-    frame: &Frame<'_>,
-    events: &mut Vec<Meaning>,
-) -> Result<(), Error> {
-    let data = frame.data.trim_ascii();
-    let event: Event = frames::json(data, EVENT)?;
-    if event.error.is_some() {
-        events.push(Meaning::Failure(refine(data, explain::in_band(data))));
-        return Ok(());
-    }
-    if event.candidates.is_none()
-        && event.usage_metadata.is_none()
-        && event.prompt_feedback.is_none()
-    {
-        return Err(frames::unexpected(
-            data,
-            EVENT,
-            &"it has no candidates, usageMetadata, promptFeedback or error",
-        ));
-    }
-    reply.read(event, events);
-    Ok(())
-}
 
 #[derive(Deserialize)]
 struct Failed {

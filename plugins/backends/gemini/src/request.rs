@@ -1,9 +1,8 @@
 //! The body of a request for `generateContent`.
 
 use runner_plugin::dialect::conversation::{self, Conversation, Piece, Speaker, Turn};
-use runner_plugin::dialect::refuse::{self, Setting};
 use runner_plugin::dialect::tools::{self, Choice, Tools};
-use runner_plugin::{Body, Error, Media, Sample, Settings};
+use runner_plugin::{Body, Error, Media, Sample, Setting, Settings};
 use serde_json::{Map, Value, json};
 
 use super::Config;
@@ -15,7 +14,7 @@ const MISSING: [Setting; 4] =
 
 pub fn body(config: &Config, sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, sample, settings)?;
+    settings.refuse(sample, API, &MISSING)?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let contents: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;

@@ -85,30 +85,27 @@ struct Event<'a> {
     timings: Option<Timings>,
 }
 
-/// Appends the events of an event of a stream, of a whole reply, or of a list of replies.
-pub fn decode(
-    reply: &mut Reply,
-    frame: &Frame<'_>,
-    events: &mut Vec<Meaning>,
-) -> Result<(), Error> {
-    let data = frame.data.trim_ascii();
-    if data == b"[DONE]" {
-        // Some versions of the server end with it as well.
-        return Ok(());
-    }
-    if data.starts_with(b"[") {
-        let all: Vec<Event> = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
-        let single = all.len() == 1;
-        for event in all {
-            reply.read(event, data, single, events)?;
-        }
-        return Ok(());
-    }
-    let event: Event = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
-    reply.read(event, data, true, events)
-}
-
 impl Reply {
+    /// Appends the events of an event of a stream, of a whole reply, or of a list of replies.
+    pub fn decode(&mut self, frame: &Frame<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
+        let data = frame.data.trim_ascii();
+        if data == b"[DONE]" {
+            // Some versions of the server end with it as well.
+            return Ok(());
+        }
+        if data.starts_with(b"[") {
+            let all: Vec<Event> =
+                serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+            let single = all.len() == 1;
+            for event in all {
+                self.read(event, data, single, events)?;
+            }
+            return Ok(());
+        }
+        let event: Event = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+        self.read(event, data, true, events)
+    }
+
     /// Reads an event, of a list of several unless it is `single`.
     fn read(
         &mut self,

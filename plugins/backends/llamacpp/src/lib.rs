@@ -151,7 +151,7 @@ impl Backend for LlamaCpp {
             return Ok(());
         }
         match self.0.route {
-            Route::Completion => completion::decode(&mut state.completion, frame, events),
+            Route::Completion => state.completion.decode(frame, events),
             Route::Chat => chat::decode(&mut state.openai, frame, events),
         }
     }

@@ -137,15 +137,14 @@ impl Backend for Lmdeploy {
 
     fn open(config: Config) -> Result<Self, Error> {
         if config.min_tokens && config.route != Route::Chat {
-            return Err(Error::InvalidConfig(
+            return Err(Error::config(
                 "key `min-tokens`: only the chat route has a minimum; set route = \"chat\", or leave \
-                 this out"
-                    .to_owned(),
+                 this out",
             ));
         }
         if config.include_usage && config.route == Route::Generate {
-            return Err(Error::InvalidConfig(
-                "key `include-usage`: /generate always counts tokens; leave this out".to_owned(),
+            return Err(Error::config(
+                "key `include-usage`: /generate always counts tokens; leave this out",
             ));
         }
         Ok(Lmdeploy(config))

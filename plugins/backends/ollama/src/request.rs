@@ -3,7 +3,7 @@
 
 use runner_plugin::Settings;
 use runner_plugin::dialect::openai;
-use runner_plugin::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Setting};
+use runner_plugin::{Body, Error, Message, Part, Prompt, Request, Role, Sample, Setting};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -101,10 +101,9 @@ fn embed(
     settings: &Settings,
 ) -> Result<Request, Error> {
     if settings.streaming {
-        return Err(Error::InvalidConfig(
+        return Err(Error::config(
             "the dataset gives texts to embed, and /api/embed does not stream its replies; set `stream = false` under \
-             [request]"
-                .to_owned(),
+             [request]",
         ));
     }
     let mut body = Body::new();
@@ -126,19 +125,14 @@ fn wire_message(message: &Message) -> Result<WireMessage, Error> {
     for part in &message.parts {
         match part {
             Part::Text(text) => texts.push(text.as_str()),
-            Part::Image(media) => images.push(base64(media)),
+            Part::Image(media) => images.push(media.base64()),
             Part::Audio(_) | Part::Video(_) => {
-                return Err(Error::InvalidConfig(
+                return Err(Error::config(
                     "the dataset gives audio or videos, which Ollama does not accept; name another dataset, or another \
-                     backend"
-                        .to_owned(),
+                     backend",
                 ));
             }
-            Part::Answer(of) => {
-                return Err(Error::Other(format!(
-                    "the placeholder for the answer of sample `{of}` was not replaced"
-                )));
-            }
+            Part::Answer(of) => return Err(openai::no_answer(of)),
         }
     }
     Ok(WireMessage {
@@ -147,12 +141,6 @@ fn wire_message(message: &Message) -> Result<WireMessage, Error> {
         images,
         extra: extra(message)?,
     })
-}
-
-/// The content alone, without the prefix `data:`, which Ollama does not expect.
-fn base64(media: &Media) -> String {
-    let url = media.data_url();
-    url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())
 }
 
 /// Ollama has no role of its own for the application's instructions.

@@ -16,6 +16,7 @@ use runner_plugin::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -106,10 +107,9 @@ impl Backend for Realtime {
             )));
         }
         if config.api == Api::Vllm && (config.output == Modality::Audio || config.voice.is_some()) {
-            return Err(Error::InvalidConfig(
+            return Err(Error::config(
                 "keys `output` and `voice`: vLLM's /v1/realtime answers with text; set api = \"openai\", or leave them \
-                 out"
-                    .to_owned(),
+                 out",
             ));
         }
         Ok(Realtime(config))
@@ -178,19 +178,17 @@ impl Backend for Realtime {
 }
 
 /// An event to send, as a message.
-fn event(event: &runner_plugin::Body) -> Outgoing {
-    Outgoing::text(String::from_utf8_lossy(&event.to_bytes()))
+fn event(event: &Value) -> Outgoing {
+    Outgoing::text(event.to_string())
 }
 
 /// The events that send a sound, in pieces.
 fn appended(config: &Config, pieces: impl Iterator<Item = sound::Piece>) -> Vec<Outgoing> {
     let append = |piece: sound::Piece| {
-        let mut body = runner_plugin::Body::new();
-        body.set("type", "input_audio_buffer.append");
-        body.set("audio", piece.base64);
+        let sent = event(&json!({"type": "input_audio_buffer.append", "audio": piece.base64}));
         match config.pace {
-            Pace::Spoken => event(&body).after(piece.nanoseconds),
-            Pace::AtOnce => event(&body),
+            Pace::Spoken => sent.after(piece.nanoseconds),
+            Pace::AtOnce => sent,
         }
     };
     pieces.map(append).collect()

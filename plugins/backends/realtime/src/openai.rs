@@ -14,27 +14,13 @@ use super::{Config, Modality, State, appended, event, sound};
 /// Samples a second.
 const RATE: u32 = 24_000;
 
-const NEVER: [Setting; 11] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::TopP,
-    Setting::TopK,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Seed,
-    Setting::Stop,
-    Setting::Temperature,
-];
-
 pub fn messages(
     config: &Config,
     path: &str,
     sample: &Sample,
     settings: &Settings,
 ) -> Result<Vec<Outgoing>, Error> {
-    settings.refuse(sample, path, &NEVER)?;
+    settings.refuse(sample, path, &Setting::all_but(&[Setting::Adapter]))?;
     let mut session = Body::new();
     session.set("type", "realtime");
     session.set("output_modalities", [config.output]);
@@ -79,23 +65,16 @@ pub fn messages(
     }
     settings.lay_over(&mut session, sample)?;
     let session: Value = frames::json(&session.to_bytes(), "a session")?;
-    let mut update = Body::new();
-    update.set("type", "session.update");
-    update.set("session", session);
-    let mut create = Body::new();
-    create.set("type", "response.create");
-    let mut messages = vec![event(&update).held()];
+    let mut messages = vec![event(&json!({"type": "session.update", "session": session})).held()];
     messages.append(&mut items);
-    messages.push(event(&create));
+    messages.push(event(&json!({"type": "response.create"})));
     Ok(messages)
 }
 
 fn item(role: &str, kind: &str, text: &str) -> Outgoing {
-    let mut body = Body::new();
-    body.set("type", "conversation.item.create");
     let content = json!([{ "type": kind, "text": text }]);
-    body.set("item", json!({ "type": "message", "role": role, "content": content }));
-    event(&body)
+    let item = json!({ "type": "message", "role": role, "content": content });
+    event(&json!({"type": "conversation.item.create", "item": item}))
 }
 
 fn spoken(
@@ -106,9 +85,7 @@ fn spoken(
 ) -> Result<Vec<Outgoing>, Error> {
     let samples = sound::samples(sample, media, path, RATE)?;
     let mut messages = appended(config, sound::pieces(&samples, RATE, config.piece));
-    let mut commit = Body::new();
-    commit.set("type", "input_audio_buffer.commit");
-    messages.push(event(&commit));
+    messages.push(event(&json!({"type": "input_audio_buffer.commit"})));
     Ok(messages)
 }
 

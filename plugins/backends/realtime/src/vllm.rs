@@ -9,25 +9,12 @@ use runner_plugin::{
     Body, Error, Meaning, Outgoing, Output, Part, Prompt, Sample, Setting, Settings, Usage,
 };
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{Config, State, appended, event, sound};
 
 /// Samples a second.
 const RATE: u32 = 16_000;
-
-/// The settings that the API has no field for. It decodes greedily.
-const NEVER: [Setting; 10] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::TopP,
-    Setting::TopK,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Seed,
-    Setting::Stop,
-];
 
 pub fn messages(
     config: &Config,
@@ -35,22 +22,19 @@ pub fn messages(
     sample: &Sample,
     settings: &Settings,
 ) -> Result<Vec<Outgoing>, Error> {
-    settings.refuse(sample, path, &NEVER)?;
-    if settings.sampling.temperature.is_some_and(|own| own != 0.0) {
-        settings.refuse(sample, path, &[Setting::Temperature])?;
-    }
+    // It has no field for any setting, and decodes greedily.
+    let greedy = settings.sampling.temperature == Some(0.0);
+    let kept = [Setting::Adapter, if greedy { Setting::Temperature } else { Setting::Adapter }];
+    settings.refuse(sample, path, &Setting::all_but(&kept))?;
     let media = only_sound(path, sample)?;
     let samples = sound::samples(sample, media, path, RATE)?;
     let mut update = Body::new();
-    update.set("type", "session.update");
-    update.set("model", settings.model_for(sample));
+    update.set("type", "session.update").set("model", settings.model_for(sample));
     settings.lay_over(&mut update, sample)?;
-    let mut commit = Body::new();
-    commit.set("type", "input_audio_buffer.commit");
-    let mut messages = vec![event(&update).held(), event(&commit)];
+    let update = Outgoing::text(String::from_utf8_lossy(&update.to_bytes())).held();
+    let mut messages = vec![update, event(&json!({"type": "input_audio_buffer.commit"}))];
     messages.extend(appended(config, sound::pieces(&samples, RATE, config.piece)));
-    commit.set("final", true);
-    messages.push(event(&commit));
+    messages.push(event(&json!({"type": "input_audio_buffer.commit", "final": true})));
     Ok(messages)
 }
 

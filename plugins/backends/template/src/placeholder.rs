@@ -1,5 +1,6 @@
 //! Placeholders: their names, where they stand in texts, and filling a body with their values.
 
+use runner_plugin::Request;
 use serde_json::{Map, Value};
 
 macro_rules! names {
@@ -123,26 +124,13 @@ fn fill_text(text: &str, value: &impl Fn(Name) -> Option<Value>) -> Option<Value
 /// A text as it stands in a path or a header; `None` if a placeholder has no value.
 pub fn fill_path(path: &str, value: &impl Fn(Name) -> Option<Value>) -> Option<String> {
     let escaped = |name| match value(name)? {
-        Value::String(text) => Some(Value::String(escape(&text))),
+        Value::String(text) => Some(Value::String(Request::segment(&text))),
         other => Some(other),
     };
     match fill_text(path, &escaped)? {
         Value::String(path) => Some(path),
         other => Some(other.to_string()),
     }
-}
-
-/// A segment of a path, with everything escaped that is not unreserved (RFC 3986, section 2.3).
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }
 
 /// Fills the placeholders of a value. Parts without a value are left out, and so are objects and

@@ -260,30 +260,23 @@ impl State {
 
     fn report(&mut self, events: &mut Vec<Meaning>) {
         if std::mem::take(&mut self.unreported) {
-            let [
-                input_tokens,
-                cached_input_tokens,
-                output_tokens,
-                reasoning_tokens,
-                draft_tokens,
-                accepted_draft_tokens,
-                input_image_tokens,
-                input_video_tokens,
-                input_audio_tokens,
-                output_audio_tokens,
-            ] = self.counts;
-            events.push(Meaning::Usage(Usage {
-                input_tokens,
-                cached_input_tokens,
-                output_tokens,
-                reasoning_tokens,
-                draft_tokens,
-                accepted_draft_tokens,
-                input_image_tokens,
-                input_video_tokens,
-                input_audio_tokens,
-                output_audio_tokens,
-            }));
+            let mut usage = Usage::default();
+            let fields = [
+                &mut usage.input_tokens,
+                &mut usage.cached_input_tokens,
+                &mut usage.output_tokens,
+                &mut usage.reasoning_tokens,
+                &mut usage.draft_tokens,
+                &mut usage.accepted_draft_tokens,
+                &mut usage.input_image_tokens,
+                &mut usage.input_video_tokens,
+                &mut usage.input_audio_tokens,
+                &mut usage.output_audio_tokens,
+            ];
+            for (field, count) in fields.into_iter().zip(self.counts) {
+                *field = count;
+            }
+            events.push(Meaning::Usage(usage));
         }
     }
 

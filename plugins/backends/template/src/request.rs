@@ -2,12 +2,25 @@
 //! the template has no place for are refused, never dropped.
 
 use runner_plugin::dialect::openai;
-use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
+use runner_plugin::{Body, Error, Prompt, Request, Sample, Setting, Settings};
 use serde_json::{Map, Value, json};
 
 use crate::check::{has, written};
 use crate::config::{Config, Framing};
 use crate::placeholder::{NAMES, Name, Uses, fill_object, fill_path, lay_over};
+
+/// The placeholders whose values are the run's settings alone.
+const SAMPLING: [(Name, Setting); 9] = [
+    (Name::Temperature, Setting::Temperature),
+    (Name::TopP, Setting::TopP),
+    (Name::TopK, Setting::TopK),
+    (Name::MinP, Setting::MinP),
+    (Name::FrequencyPenalty, Setting::FrequencyPenalty),
+    (Name::PresencePenalty, Setting::PresencePenalty),
+    (Name::RepetitionPenalty, Setting::RepetitionPenalty),
+    (Name::Seed, Setting::Seed),
+    (Name::Stop, Setting::Stop),
+];
 
 pub struct Template {
     config: Config,
@@ -76,8 +89,8 @@ impl Template {
         }
         settings.lay_over(&mut body, sample)?;
         let path = fill_path(path(&self.config, streaming), &value).ok_or_else(|| {
-            Error::InvalidConfig(
-                "key `path`: `{adapter}` has no value, because no adapter is set; set --lora-modules".to_owned(),
+            Error::config(
+                "key `path`: `{adapter}` has no value, because no adapter is set; set --lora-modules",
             )
         })?;
         Ok(Request {
@@ -96,8 +109,6 @@ impl Template {
         settings: &Settings,
         messages: Option<&Value>,
     ) -> Option<Value> {
-        let sampling = &settings.sampling;
-        let number = |number: Option<f64>| number.map(|number| json!(number));
         match name {
             // If the adapter has a place of its own, the model keeps its name.
             Name::Model if uses.has(Name::Adapter) => Some(json!(settings.model)),
@@ -122,18 +133,12 @@ impl Template {
                 let whole = whole.filter(|_| self.forces_by_minimum(uses, settings));
                 whole.or(settings.min_output_tokens).map(|tokens| json!(tokens))
             }
-            Name::Temperature => number(sampling.temperature),
-            Name::TopP => number(sampling.top_p),
-            Name::TopK => sampling.top_k.map(|tokens| json!(tokens)),
-            Name::MinP => number(sampling.min_p),
-            Name::FrequencyPenalty => number(sampling.frequency_penalty),
-            Name::PresencePenalty => number(sampling.presence_penalty),
-            Name::RepetitionPenalty => number(sampling.repetition_penalty),
-            Name::Seed => sampling.seed.map(|seed| json!(seed)),
-            Name::Stop if sampling.stop.is_empty() => None,
-            Name::Stop => Some(json!(sampling.stop)),
             Name::IgnoreEos => Some(json!(settings.ignore_eos)),
             Name::Stream => Some(json!(settings.streaming)),
+            sampling => {
+                let (_, setting) = SAMPLING.iter().find(|(name, _)| *name == sampling)?;
+                setting.value(sample, settings)
+            }
         }
     }
 
@@ -145,7 +150,6 @@ impl Template {
     /// The settings that have no place, each with the missing placeholder.
     fn refused(&self, uses: Uses, sample: &Sample, settings: &Settings) -> Vec<String> {
         let mut refused = Vec::new();
-        let sampling = &settings.sampling;
         let prompt = &sample.prompt;
         let places: &[Name] = match prompt {
             Prompt::Text(_) => &[Name::Prompt, Name::Messages],
@@ -169,33 +173,21 @@ impl Template {
         let ignoring_has_place = uses.has(Name::IgnoreEos)
             || uses.has(Name::MinTokens)
             || !self.config.ignore_eos_body.is_empty();
-        let settings_with_place = [
-            (
-                settings.output_tokens_for(sample).is_some(),
-                "--output-tokens, or the dataset's length of answers",
-                Name::MaxTokens,
-            ),
-            (settings.min_output_tokens.is_some(), "--min-output-tokens", Name::MinTokens),
-            (sampling.temperature.is_some(), "--temperature", Name::Temperature),
-            (sampling.top_p.is_some(), "--top-p", Name::TopP),
-            (sampling.top_k.is_some(), "--top-k", Name::TopK),
-            (sampling.min_p.is_some(), "--min-p", Name::MinP),
-            (sampling.frequency_penalty.is_some(), "--frequency-penalty", Name::FrequencyPenalty),
-            (sampling.presence_penalty.is_some(), "--presence-penalty", Name::PresencePenalty),
-            (
-                sampling.repetition_penalty.is_some(),
-                "--repetition-penalty",
-                Name::RepetitionPenalty,
-            ),
-            (sampling.seed.is_some(), "--sampling-seed", Name::Seed),
-            (!sampling.stop.is_empty(), "--stop", Name::Stop),
-        ];
-        for (is_set, flag, name) in settings_with_place {
-            if is_set && !uses.has(name) {
+        let mut needs = |flag: &str, name: Name| {
+            if !uses.has(name) {
                 refused.push(format!(
                     "{flag}: `body` has no `{{{}}}`; add it, or leave the setting out",
                     written(name)
                 ));
+            }
+        };
+        if settings.output_tokens_for(sample).is_some() {
+            needs("--output-tokens, or the dataset's length of answers", Name::MaxTokens);
+        }
+        for (name, setting) in [(Name::MinTokens, Setting::MinOutputTokens)].iter().chain(&SAMPLING)
+        {
+            if setting.value(sample, settings).is_some() {
+                needs(&format!("--{}", setting.key()), *name);
             }
         }
         if sample.adapter.is_some() && !adapter_has_place {

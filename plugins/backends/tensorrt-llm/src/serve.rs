@@ -23,10 +23,9 @@ pub fn encode(
     // An adapter is an object with a path on the server's disk, not a name.
     settings.refuse(sample, "trtllm-serve", &[Setting::Adapter])?;
     if matches!(sample.prompt, Prompt::Ranking(_)) {
-        return Err(Error::InvalidConfig(
+        return Err(Error::config(
             "the dataset gives texts to rank, which this backend does not send to trtllm-serve; name another dataset, or \
-             another backend"
-                .to_owned(),
+             another backend",
         ));
     }
     if let Some(request) = openai::pooling("/v1", sample, settings)? {

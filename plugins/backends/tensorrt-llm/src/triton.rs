@@ -3,7 +3,6 @@
 //! (`triton_backend/all_models/inflight_batcher_llm/ensemble/config.pbtxt`).
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Request, Sample};
@@ -70,10 +69,9 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         }
     };
     let Some(limit) = settings.output_tokens_for(sample) else {
-        return Err(Error::InvalidConfig(
+        return Err(Error::config(
             "key `output-tokens` (--output-tokens): a model behind Triton needs the length of every answer; set \
-             it, or have the dataset give lengths"
-                .to_owned(),
+             it, or have the dataset give lengths",
         ));
     };
     settings.refuse(sample, "Triton's generate extension", &[Setting::MinP])?;
@@ -127,27 +125,13 @@ fn adapter(sample: &Sample) -> Result<Option<u64>, Error> {
 }
 
 fn path(config: &Config, settings: &Settings) -> String {
-    let mut path = format!("/v2/models/{}", segment(&settings.model));
+    let mut path = format!("/v2/models/{}", Request::segment(&settings.model));
     if let Some(version) = &config.version {
         path.push_str("/versions/");
-        path.push_str(&segment(version));
+        path.push_str(&Request::segment(version));
     }
     path.push_str(if settings.streaming { "/generate_stream" } else { "/generate" });
     path
-}
-
-/// A segment of a path: only the unreserved characters of RFC 3986 stand as they are.
-fn segment(text: &str) -> String {
-    let mut segment = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            segment.push(char::from(byte));
-        } else {
-            // Text and memory have no way to fail.
-            let _ = write!(segment, "%{byte:02X}");
-        }
-    }
-    segment
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

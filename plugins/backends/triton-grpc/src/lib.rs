@@ -61,10 +61,9 @@ impl Backend for Triton {
         let text = match &sample.prompt {
             Prompt::Text(text) => text,
             Prompt::Tokens(_) => {
-                return Err(Error::InvalidConfig(
+                return Err(Error::config(
                     "the dataset gives token ids, which Triton's vLLM backend does not accept; have \
-                     the dataset give text"
-                        .to_owned(),
+                     the dataset give text",
                 ));
             }
             other => return Err(openai::not_taken(other, "ModelStreamInfer", "chat")),

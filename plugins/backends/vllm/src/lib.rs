@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The user's configuration.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `completions` (text or token ids, unchanged), `chat` (conversations; text
@@ -40,21 +40,6 @@ pub struct Config {
     response_format: transcriptions::Format,
     /// Settings of `speech`.
     speech: speech::Options,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            route: openai::Route::Completions,
-            continuous_usage: false,
-            return_token_ids: false,
-            min_tokens: false,
-            store: false,
-            ranking: openai::Ranking::Rerank,
-            response_format: transcriptions::Format::Json,
-            speech: speech::Options::default(),
-        }
-    }
 }
 
 /// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).

@@ -86,18 +86,13 @@ fn attributes(value: Option<Value>) -> Result<Fields, String> {
     match value {
         None | Some(Value::Null) => Ok(Fields::new()),
         Some(Value::Object(attributes)) => Ok(attributes),
-        Some(Value::Array(pairs)) => Ok(pairs
-            .into_iter()
-            .filter_map(|pair| {
-                let Value::Object(mut pair) = pair else {
-                    return None;
-                };
-                let Some(Value::String(key)) = pair.remove("key") else {
-                    return None;
-                };
-                Some((key, plain(pair.remove("value")?)))
-            })
-            .collect()),
+        Some(Value::Array(pairs)) => {
+            let pair = |mut pair: Value| {
+                let key = pair.get("key")?.as_str()?.to_owned();
+                Some((key, plain(pair.get_mut("value")?.take())))
+            };
+            Ok(pairs.into_iter().filter_map(pair).collect())
+        }
         Some(_) => Err("`attributes`: expected an object, or a list of keys and values".to_owned()),
     }
 }
@@ -271,22 +266,16 @@ fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
                 "`{key}`: expected a time such as `2026-01-31T12:00:00.5Z`, or nanoseconds since 1970"
             )
         };
-        let number = match fields.get(*key) {
-            None | Some(Value::Null) => continue,
-            Some(Value::Number(number)) => match number.as_u64() {
-                // A double has not enough digits for nanoseconds.
-                Some(whole) if whole >= 100_000_000_000_000_000 => return Ok(Some(whole)),
-                _ => number.as_f64().ok_or_else(wrong)?,
-            },
-            Some(Value::String(text)) => match text.parse::<u64>() {
-                Ok(whole) if whole >= 100_000_000_000_000_000 => return Ok(Some(whole)),
-                Ok(whole) => whole as f64,
-                Err(_) => {
-                    let nanos = instant(text).and_then(|nanos| u64::try_from(nanos).ok());
-                    return nanos.map(Some).ok_or_else(wrong);
-                }
-            },
-            Some(_) => return Err(wrong()),
+        let Some(value) = fields.get(*key).filter(|value| !value.is_null()) else { continue };
+        let whole = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        // A double has not enough digits for nanoseconds.
+        if whole.is_some_and(|whole| whole >= 100_000_000_000_000_000) {
+            return Ok(whole);
+        }
+        let Some(number) = whole.map(|whole| whole as f64).or_else(|| value.as_f64()) else {
+            let nanos = value.as_str().and_then(instant);
+            let nanos = nanos.and_then(|nanos| u64::try_from(nanos).ok());
+            return nanos.map(Some).ok_or_else(wrong);
         };
         if !(0.0..1e19).contains(&number) {
             return Err(wrong());

@@ -156,7 +156,7 @@ impl Config {
         if let Some(seconds) = self.max_delay
             && !(0.0..=dialogue::LONGEST_WAIT).contains(&seconds)
         {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`max-delay` is {seconds}; expected from 0 to {} seconds",
                 dialogue::LONGEST_WAIT
             )));
@@ -167,7 +167,7 @@ impl Config {
         if let Some(compaction) = &self.compaction
             && !(1..compaction.trigger_tokens).contains(&compaction.target_tokens)
         {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected `target-tokens` \
                  from 1 to below `trigger-tokens`",
                 compaction.target_tokens, compaction.trigger_tokens
@@ -176,7 +176,7 @@ impl Config {
         if let Some(agents) = &self.sub_agents
             && !(1..=DEEPEST).contains(&agents.depth)
         {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`sub-agents.depth` is {}; expected from 1 to {DEEPEST}",
                 agents.depth
             )));
@@ -215,13 +215,8 @@ impl Config {
         if wrong.is_empty() {
             return Ok(());
         }
-        let format = match format {
-            Format::Synthetic => "synthetic",
-            Format::Dag => "dag",
-            Format::Otel => "otel",
-            Format::Trie => "trie",
-        };
-        Err(invalid(format!(
+        let format = format!("{format:?}").to_lowercase();
+        Err(Error::config(format!(
             "{} cannot be set for the format `{format}`: leave it out, or change `format`",
             wrong.join(", ")
         )))
@@ -238,10 +233,6 @@ impl Config {
     }
 }
 
-pub(crate) fn calls(key: &str, given: &Distribution) -> Result<Lengths, Error> {
-    given.lengths(key, 0..=MOST_TURNS as u32 - 1)
-}
-
-pub(crate) fn invalid(message: String) -> Error {
-    Error::InvalidConfig(message)
+pub(crate) fn calls(key: &str, given: Option<&Distribution>) -> Result<Lengths, Error> {
+    given.unwrap_or(&Distribution::constant(5.0)).lengths(key, 0..=MOST_TURNS as u32 - 1)
 }

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use dialogue::FILE;
 use dialogue::messages::{messages, object};
 use dialogue::rows::{nanoseconds, parse, wrong};
+use dialogue::sessions::Source;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, File, Files, Point, Role, Sample, Tokenizer};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::config::{Config, DEEPEST};
 use crate::graph::{After, Graph, Request};
-use crate::source::{Source, named, rows};
+use crate::source::{named, rows};
 use outline::{Place, Spawn, Starts};
 
 #[derive(Deserialize)]
@@ -59,7 +60,7 @@ enum Origin {
 
 /// Sessions in the order of the file; spare ones from its end.
 pub(crate) struct Dag {
-    file: Box<dyn File>,
+    file: Rc<dyn File>,
     config: Rc<Config>,
     tokenizer: Rc<dyn Tokenizer>,
     places: BTreeMap<String, Place>,
@@ -78,7 +79,8 @@ impl Dag {
         let Some(file) = files.open(FILE) else {
             return Err(Error::InvalidInput(format!("the file `{FILE}` is gone")));
         };
-        let (places, order) = outline::pass(&*file)?;
+        let file = Rc::from(file);
+        let (places, order) = outline::pass(&file)?;
         Ok(Self { file, config, tokenizer, places, front: 0, back: order.len(), roots: order })
     }
 
@@ -95,23 +97,12 @@ impl Dag {
     }
 
     fn read(&self, id: &str) -> Result<(u64, Conversation), Error> {
-        const MOST: u32 = 4 << 20;
         let Some(place) = self.places.get(id).copied() else {
             return Err(Error::Other(format!("there is no conversation `{id}`")));
         };
-        let mut line = Vec::with_capacity(place.length as usize);
-        while line.len() < place.length as usize {
-            let missing = place.length - line.len() as u32;
-            let read = self
-                .file
-                .read(place.offset + line.len() as u64, missing.min(MOST))
-                .map_err(Error::InvalidInput)?;
-            if read.is_empty() {
-                return Err(wrong(place.line, "the file became shorter while it was read"));
-            }
-            line.extend(read);
-        }
-        let conversation = parse(&line).map_err(|cause| wrong(place.line, &cause))?;
+        let line = self.file.read_all(place.offset, place.length.into());
+        let conversation = line.and_then(|line| parse(&line));
+        let conversation = conversation.map_err(|cause| wrong(place.line, &cause))?;
         Ok((place.line, conversation))
     }
 }
@@ -153,27 +144,22 @@ impl Walk<'_> {
     /// Adds a conversation and the conversations that it starts; gives its last request.
     fn conversation(&mut self, id: &str, origin: Origin, depth: u32) -> Result<usize, Error> {
         let (line, conversation) = self.dag.read(id)?;
+        let wrong = |cause: String| wrong(line, &cause);
         if depth > DEEPEST {
-            return Err(wrong(
-                line,
-                &format!(
-                    "the conversation `{id}` is started {depth} levels deep, or starts itself; expected at most \
-                     {DEEPEST} levels"
-                ),
-            ));
+            return Err(wrong(format!(
+                "the conversation `{id}` is started {depth} levels deep, or starts itself; expected at most \
+                 {DEEPEST} levels"
+            )));
         }
         let name = self.name(id, origin);
         let isolated = match conversation.context_mode.as_deref() {
             None | Some("deltas_without_responses") => false,
             Some("message_array_with_responses") => true,
             Some(other) => {
-                return Err(wrong(
-                    line,
-                    &format!(
-                        "`context_mode` is `{other}`; expected `deltas_without_responses` or \
-                         `message_array_with_responses`"
-                    ),
-                ));
+                return Err(wrong(format!(
+                    "`context_mode` is `{other}`; expected `deltas_without_responses` or \
+                     `message_array_with_responses`"
+                )));
             }
         };
         let mut last = None;
@@ -185,7 +171,7 @@ impl Walk<'_> {
             let request = self
                 .request(turn, &name, origin, last, &joined, isolated)
                 .and_then(|request| self.graph.push(request))
-                .map_err(|cause| wrong(line, &format!("`turns[{index}]`: {cause}")))?;
+                .map_err(|cause| wrong(format!("`turns[{index}]`: {cause}")))?;
             last = Some(request);
             if index == 0 {
                 for child in &conversation.pre_session_spawns {
@@ -208,7 +194,7 @@ impl Walk<'_> {
                 }
             }
         }
-        last.ok_or_else(|| wrong(line, "`turns` is empty; expected at least one"))
+        last.ok_or_else(|| wrong("`turns` is empty; expected at least one".to_owned()))
     }
 
     /// The name of a conversation, which may be started several times.

@@ -107,7 +107,8 @@ impl Graph {
     /// The samples, with the tokens of their new messages. A conversation's first request also
     /// counts the tokens that the model adds around a text.
     pub(crate) fn finish(mut self, tokenizer: &dyn Tokenizer) -> Vec<Sample> {
-        let groups: Vec<&[Message]> = self.samples.iter().map(messages).collect();
+        let groups: Vec<&[Message]> =
+            self.samples.iter().map(|sample| sample.prompt.messages()).collect();
         let counts = count(tokenizer, &groups);
         let added = tokenizer.describe().added_tokens;
         for (sample, tokens) in self.samples.iter_mut().zip(counts) {
@@ -115,13 +116,5 @@ impl Graph {
             sample.input_tokens = tokens.map(|tokens| if fresh { tokens + added } else { tokens });
         }
         self.samples
-    }
-}
-
-fn messages(sample: &Sample) -> &[Message] {
-    match &sample.prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        _ => &[],
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use dialogue::draw::generator;
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
+use dialogue::sessions::Source;
 use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST, LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::attributes::{Span, span, trace_id};
 use crate::config::{BadToolCalls, Config};
-use crate::source::{Source, named, rows};
+use crate::source::{named, rows};
 use crate::trace;
 
 type Fields = Map<String, Value>;
@@ -99,24 +100,21 @@ impl Otel {
                 break;
             };
             self.position += line.len() as u64;
-            let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
+            let wrong = |cause: String| wrong(number, &cause);
+            let fields: Fields = parse(&line).map_err(wrong)?;
             // A line with all spans of a trace mostly stands alone.
             let window = if fields.contains_key("spans") { 0 } else { WINDOW };
-            for (id, fields) in spans(fields).map_err(|cause| wrong(number, &cause))? {
-                self.add(id, number, fields, self.position + window)
-                    .map_err(|cause| wrong(number, &cause))?;
+            for (id, fields) in spans(fields).map_err(wrong)? {
+                self.add(id, number, fields, self.position + window).map_err(wrong)?;
             }
             if let Some(first) = self.open.front()
                 && self.position - first.begins > MOST_HELD
             {
-                return Err(wrong(
-                    number,
-                    &format!(
-                        "the trace `{}`, which began on line {}, is still open after {MOST_HELD} bytes: sort the file so \
-                         that the spans of a trace are together",
-                        first.id, first.line
-                    ),
-                ));
+                return Err(wrong(format!(
+                    "the trace `{}`, which began on line {}, is still open after {MOST_HELD} bytes: sort the file so \
+                     that the spans of a trace are together",
+                    first.id, first.line
+                )));
             }
         }
         let trace = self.open.pop_front();
@@ -126,26 +124,22 @@ impl Otel {
 
     /// Adds a span to its trace, which `ends` there unless more of its spans come.
     fn add(&mut self, id: String, line: u64, fields: Fields, ends: u64) -> Result<(), String> {
-        let known = self.open.iter().rposition(|trace| trace.id == id);
-        if known.is_none() {
-            if !self.seen.insert(fingerprint(&id)) {
-                return Err(format!(
-                    "spans of the trace `{id}` stand far before this line: sort the file so that the spans of a trace \
-                     are together"
-                ));
-            }
-            self.open.push_back(Trace {
+        let trace = match self.open.iter().rposition(|trace| trace.id == id) {
+            Some(known) => &mut self.open[known],
+            None if self.seen.insert(fingerprint(&id)) => self.open.push_back_mut(Trace {
                 id,
                 line,
                 spans: Vec::new(),
                 others: 0,
                 begins: self.position,
                 ends,
-            });
-        }
-        let at = known.unwrap_or(self.open.len() - 1);
-        let Some(trace) = self.open.get_mut(at) else {
-            return Ok(());
+            }),
+            None => {
+                return Err(format!(
+                    "spans of the trace `{id}` stand far before this line: sort the file so that the spans of a trace \
+                     are together"
+                ));
+            }
         };
         trace.ends = ends;
         match span(fields)? {
@@ -200,14 +194,9 @@ impl Otel {
         let session = self.built;
         self.built += 1;
         self.write(session, &mut trace.spans, &place, remarks)?;
-        for span in &trace.spans {
-            if span.end.is_none() {
-                remarks.repaired(
-                    "a request without an end; the next request does not wait for it",
-                    || place.clone(),
-                );
-            }
-        }
+        let endless = trace.spans.iter().filter(|span| span.end.is_none()).count();
+        let reason = "a request without an end; the next request does not wait for it";
+        remarks.count(Treatment::Repaired, reason, endless as u64, || place.clone());
         let arrival = self.arrive(first, &place, remarks);
         let name = named(&trace.id, pass);
         let graph = trace::graph(&name, trace.spans, Some(arrival), &self.config, remarks);

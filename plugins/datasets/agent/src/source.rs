@@ -1,24 +1,11 @@
-//! Sources of sessions, and the detection of a file's format.
+//! What the sources of sessions share, and the detection of a file's format.
 
 use dialogue::FILE;
 use dialogue::rows::{Rows, parse, unknown, wrong};
-use runner_plugin::report::Remarks;
-use runner_plugin::{Error, Files, Sample};
+use runner_plugin::{Error, Files};
 use serde_json::{Map, Value};
 
-use crate::config::{Format, invalid};
-
-pub(crate) trait Source {
-    /// The samples of the next session to measure, the root first; `None` at the end. `pass` counts
-    /// the passes over the file, and is part of names from 2 on.
-    fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
-
-    /// The root of a session that [`next`](Self::next) does not return.
-    fn spare(&mut self) -> Result<Option<Sample>, Error>;
-
-    /// Begins again, without the [spare](Self::spare) sessions.
-    fn rewind(&mut self) -> Result<(), Error>;
-}
+use crate::config::Format;
 
 pub(crate) fn named(name: &str, pass: u64) -> String {
     match pass {
@@ -30,7 +17,7 @@ pub(crate) fn named(name: &str, pass: u64) -> String {
 /// The lines of the file `data`, which exists.
 pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
     Rows::open(files).ok_or_else(|| {
-        invalid(format!(
+        Error::config(format!(
             "no file of agents: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files], or \
              `format = \"synthetic\"`"
         ))
@@ -42,7 +29,7 @@ pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<For
     match (format, files.open(FILE).is_some()) {
         (None | Some(Format::Synthetic), false) => return Ok(Format::Synthetic),
         (Some(Format::Synthetic), true) => {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`format = \"synthetic\"` reads no file: leave `{FILE}` out, or name it `text` for agents that speak \
                  its words"
             )));

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use dialogue::draw::generator;
+use dialogue::sessions::Source;
 use dialogue::setting::{lengths, wait};
 use dialogue::systems::Systems;
 use dialogue::words::{TextRequest, Writer};
@@ -16,9 +17,8 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Message, Part, Role, Sample, Tokenizer};
 use serde_json::json;
 
-use crate::config::{Compaction, Config, SubAgents, ToolRole, WIDEST, calls, invalid};
+use crate::config::{Compaction, Config, SubAgents, ToolRole, WIDEST, calls};
 use crate::graph::{After, Graph, Request};
-use crate::source::Source;
 use crate::texts::{Texts, with_texts};
 
 /// Generators of the lengths and the waits of a conversation: two parts each.
@@ -73,19 +73,9 @@ impl Synthetic {
         tokenizer: Rc<dyn Tokenizer>,
         writer: Writer,
     ) -> Result<Self, Error> {
-        let systems = match &config.system_len {
-            Some(given) => Some(Systems::new(
-                seed,
-                lengths("system-len", Some(given), 1)?,
-                config.system_groups.unwrap_or(1),
-            )),
-            None => None,
-        };
+        let systems = Systems::new(seed, config.system_len.as_ref(), config.system_groups)?;
         let main = Loop {
-            calls: match &config.tool_calls {
-                Some(given) => calls("tool-calls", given)?,
-                None => Lengths::constant(5),
-            },
+            calls: calls("tool-calls", config.tool_calls.as_ref())?,
             prompt: lengths("prompt-len", config.prompt_len.as_ref(), 512)?,
             answer: lengths("final-output-len", config.final_output_len.as_ref(), 256)?,
             class: "main",
@@ -117,7 +107,7 @@ fn sub(agents: &SubAgents) -> Result<Sub, Error> {
         fan_outs: agents.fan_outs.lengths(&key("fan-outs"), 0..=WIDEST)?,
         count: agents.count.lengths(&key("count"), 1..=WIDEST)?,
         each: Loop {
-            calls: calls(&key("tool-calls"), &agents.tool_calls)?,
+            calls: calls(&key("tool-calls"), Some(&agents.tool_calls))?,
             prompt: lengths(&key("prompt-len"), Some(&agents.prompt_len), 1)?,
             answer: lengths(&key("final-output-len"), Some(&agents.final_output_len), 1)?,
             class: "sub-agent",
@@ -130,17 +120,13 @@ impl Source for Synthetic {
     fn next(&mut self, _pass: u64, _remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error> {
         let number = self.drawn;
         self.drawn += 1;
-        let system = match &mut self.systems {
-            Some(systems) => Some(systems.prompt(number, &self.writer, &*self.tokenizer)?),
-            None => None,
-        };
-        let system = match &system {
-            Some(text) => {
-                let count = self.tokenizer.count(std::slice::from_ref(text), false);
-                Some((text.as_str(), count.first().copied().unwrap_or(0)))
-            }
-            None => None,
-        };
+        let systems = self.systems.as_mut();
+        let system = systems.map(|all| all.prompt(number, &self.writer, &*self.tokenizer));
+        let system = system.transpose()?;
+        let system = system.as_ref().map(|text| {
+            let count = self.tokenizer.count(std::slice::from_ref(text), false);
+            (text.as_str(), count.first().copied().unwrap_or(0))
+        });
         let (seed, shape) = (self.seed, &self.shape);
         let built = with_texts(seed, number, &self.writer, &self.tokenizer, |texts| {
             let mut agent = Agent {
@@ -157,7 +143,7 @@ impl Source for Synthetic {
             Ok(agent.graph)
         })?;
         let graph = built.map_err(|what| {
-            invalid(format!(
+            Error::config(format!(
                 "agent {}: {what}: lower `tool-calls` or the numbers of `sub-agents`",
                 number + 1
             ))

@@ -27,14 +27,6 @@ fn open(
     datasets::open(config, seed, None, files, tokenizer)
 }
 
-fn messages(sample: &Sample) -> &[Message] {
-    match &sample.prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        other => panic!("expected messages, got {}", other.kind()),
-    }
-}
-
 fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
@@ -61,7 +53,7 @@ fn shown(sample: &Sample) -> String {
         format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
     });
     let after: String = after.collect();
-    let messages: Vec<String> = messages(sample).iter().map(text_of).collect();
+    let messages: Vec<String> = sample.prompt.messages().iter().map(text_of).collect();
     let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
@@ -109,7 +101,7 @@ fn check(samples: &[Sample]) {
         if let Prompt::Continuation(next) = &sample.prompt {
             assert!(waits(&sample.id, &next.parent), "{}", shown(sample));
         }
-        for part in messages(sample).iter().flat_map(|message| &message.parts) {
+        for part in sample.prompt.messages().iter().flat_map(|message| &message.parts) {
             if let Part::Answer(of) = part {
                 assert!(waits(&sample.id, of), "{}", shown(sample));
             }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use dialogue::draw::generator;
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
+use dialogue::sessions::Source;
 use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::report::Remarks;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 
 use crate::config::Config;
 use crate::graph::{After, Graph, Request};
-use crate::source::{Source, named, rows};
+use crate::source::{named, rows};
 use crate::texts::{Texts, with_texts};
 
 const SPARE: u64 = 0x5fa4_e000;

@@ -10,8 +10,8 @@ mod tests;
 
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::Python;
-use runner_plugin::requests::{MediaRequests, Medium};
-use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Sample};
+use runner_plugin::requests::{MediaRequests, MediaShape, Medium};
+use runner_plugin::{Error, Media, Part};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ const MOST_CLIPS: u32 = 64;
 /// The longest piece, in milliseconds: an hour.
 const LONGEST: u32 = 3_600_000;
 
-const MOST_BYTES: usize = MediaRequests::<Clips>::MOST_BYTES;
+const MOST_BYTES: usize = Audio::MOST_BYTES;
 
 /// The user's configuration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -54,14 +54,22 @@ impl Default for Config {
     }
 }
 
-pub struct Audio(MediaRequests<Clips>);
+pub type Audio = MediaRequests<Clips>;
 
 runner_plugin::export_dataset!(Audio);
 
-impl Dataset for Audio {
+pub struct Clips {
+    milliseconds: Lengths,
+    rate: u32,
+    noise: f64,
+}
+
+impl Medium for Clips {
+    const NAME: &str = "audio";
+
     type Config = Config;
 
-    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+    fn open(config: Config) -> Result<(Self, MediaShape), Error> {
         if !(0.0..=1.0).contains(&config.noise) {
             return Err(Error::InvalidConfig(format!(
                 "`noise` is {}; expected a share from 0 to 1",
@@ -86,29 +94,10 @@ impl Dataset for Audio {
                 MOST_BYTES >> 20
             )));
         }
-        let rate = config.sample_rate;
-        let medium = Clips { milliseconds, rate, noise: config.noise };
-        let (input, output) = (&config.input_len, &config.output_len);
-        Ok(Self(MediaRequests::new(medium, input, output, clips, seed, inputs)?))
+        let Config { input_len, output_len, sample_rate: rate, noise, .. } = config;
+        let shape = MediaShape { input_len, output_len, count: clips };
+        Ok((Self { milliseconds, rate, noise }, shape))
     }
-
-    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.next(limit)
-    }
-
-    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.spare(limit)
-    }
-}
-
-struct Clips {
-    milliseconds: Lengths,
-    rate: u32,
-    noise: f64,
-}
-
-impl Medium for Clips {
-    const NAME: &str = "audio";
 
     fn draw(&self, random: &mut Python, room: usize) -> Result<Option<(Part, Option<u64>)>, Error> {
         let length = u64::from(self.milliseconds.draw(random));

@@ -1,6 +1,6 @@
 //! The files are valid, have the requested lengths, and depend on the seed alone.
 
-use runner_plugin::{Dataset, Error, Part, Prompt, Sample};
+use runner_plugin::{Dataset, Error, Part, Sample};
 use runner_plugin_testing::datasets::{self, check_samples, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
@@ -13,9 +13,7 @@ fn open(config: &str, seed: u64) -> Result<Audio, Error> {
 
 /// Text, and rate and samples of each piece.
 fn text_and_clips(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
-    let Prompt::Messages(messages) = &sample.prompt else {
-        panic!("expected messages, got {:?}", sample.prompt)
-    };
+    let messages = sample.prompt.messages();
     let [Part::Text(text), clips @ ..] = &messages[0].parts[..] else {
         panic!("expected a text, got {:?}", messages[0].parts)
     };

@@ -144,7 +144,9 @@ impl Config {
         let most = MOST_TURNS as u32;
         for (key, turns) in [("min-turns", Some(self.min_turns)), ("max-turns", self.max_turns)] {
             if let Some(turns) = turns.filter(|turns| !(1..=most).contains(turns)) {
-                return Err(invalid(format!("`{key}` is {turns}; expected from 1 to {most}")));
+                return Err(Error::config(format!(
+                    "`{key}` is {turns}; expected from 1 to {most}"
+                )));
             }
         }
         let pairs = [
@@ -156,7 +158,7 @@ impl Config {
             if let (Some(least), Some(most)) = (least, most)
                 && least > most
             {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`min-{key}` is {least} and `max-{key}` is {most}; expected the minimum at or below the maximum"
                 )));
             }
@@ -199,7 +201,7 @@ impl Config {
             Format::Synthetic => ("synthetic conversations", "conversations of a file"),
             _ => ("the conversations of a file", "synthetic ones"),
         };
-        Err(invalid(format!(
+        Err(Error::config(format!(
             "{} cannot be set for {is}, only for {not}: leave it out, or change `format`",
             wrong.join(", ")
         )))
@@ -214,8 +216,4 @@ impl Config {
             _ => Ok(None),
         }
     }
-}
-
-pub(crate) fn invalid(message: String) -> Error {
-    Error::InvalidConfig(message)
 }

@@ -5,6 +5,7 @@ use dialogue::rows::{Rows, nanoseconds, parse, wrong};
 use dialogue::turns::Splitter;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::{Error, Files, Message, Part, Role};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sharegpt_file::Utterance;
 
@@ -33,7 +34,8 @@ impl Lines {
             return Ok(None);
         };
         self.read += 1;
-        let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
+        let wrong = |cause: String| wrong(number, &cause);
+        let fields: Fields = parse(&line).map_err(wrong)?;
         let read = match self.format {
             Format::Sharegpt => of_sharegpt(fields),
             Format::Mlperf => return self.grouped("conversation_id", number, fields, mlperf),
@@ -43,9 +45,8 @@ impl Lines {
             Format::Aiperf => aiperf(fields),
             Format::Messages | Format::Synthetic => of_messages(fields),
         };
-        let mut conversation = read.map_err(|cause| wrong(number, &cause))?;
-        conversation.place = format!("line {number}");
-        Ok(Some(conversation))
+        let conversation = read.map_err(wrong)?;
+        Ok(Some(Conversation { place: format!("line {number}"), ..conversation }))
     }
 
     /// A conversation of several lines, which are together and have the same `key`.
@@ -64,14 +65,7 @@ impl Lines {
                 return Err(wrong(number, &format!("`{key}` is missing")));
             }
             read(&mut group, fields).map_err(|cause| wrong(number, &cause))?;
-            if group.splitter.len() > MOST_TURNS {
-                return Err(wrong(
-                    number,
-                    &format!(
-                        "the conversation has more than {MOST_TURNS} turns: cut it into several"
-                    ),
-                ));
-            }
+            within(group.splitter.len()).map_err(|cause| wrong(number, &cause))?;
             // A turn without a name is a conversation of its own.
             if name.is_none() {
                 break;
@@ -151,11 +145,9 @@ impl Group {
             return Ok(messages);
         }
         if !begins {
-            return Err(
-                "`messages` do not begin with the previous row's, as in earlier rows of the session: give this row a \
-                 `session_id` of its own"
-                    .to_owned(),
-            );
+            let cause = "`messages` do not begin with the previous row's, as in earlier rows of the session: give this \
+                         row a `session_id` of its own";
+            return Err(cause.to_owned());
         }
         let new = messages[known..].to_vec();
         self.before = messages;
@@ -194,28 +186,32 @@ fn named(fields: &Fields, key: &str) -> Option<String> {
     }
 }
 
-fn list(fields: &mut Fields, key: &str) -> Result<Option<Vec<Value>>, String> {
-    match fields.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(values)) => Ok(Some(values)),
-        Some(_) => Err(format!("`{key}`: expected a list")),
+fn within(turns: usize) -> Result<(), String> {
+    if turns <= MOST_TURNS {
+        return Ok(());
     }
+    Err(format!("the conversation has more than {MOST_TURNS} turns: cut it into several"))
+}
+
+/// Takes a field away; none if it is missing or `null`.
+fn take<T>(fields: &mut Fields, key: &str, expected: &str) -> Result<Option<T>, String>
+where
+    T: DeserializeOwned,
+{
+    let value = fields.remove(key).unwrap_or_default();
+    serde_json::from_value(value).map_err(|_| format!("`{key}`: expected {expected}"))
+}
+
+fn list(fields: &mut Fields, key: &str) -> Result<Option<Vec<Value>>, String> {
+    take(fields, key, "a list")
 }
 
 fn number(fields: &mut Fields, key: &str) -> Result<Option<f64>, String> {
-    match fields.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Number(number)) => Ok(number.as_f64()),
-        Some(_) => Err(format!("`{key}`: expected a number")),
-    }
+    take(fields, key, "a number")
 }
 
 fn text(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
-    match fields.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{key}`: expected a text")),
-    }
+    take(fields, key, "a text")
 }
 
 fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
@@ -240,11 +236,7 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
         group.splitter.push(message);
     }
     group.take_parameters(&mut fields)?;
-    if group.splitter.len() > MOST_TURNS {
-        return Err(format!(
-            "the conversation has more than {MOST_TURNS} turns: cut it into several"
-        ));
-    }
+    within(group.splitter.len())?;
     Ok(Conversation { name, ..group.finish() })
 }
 
@@ -314,11 +306,7 @@ fn tool_result(result: Value) -> Result<Message, String> {
 fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
     let name = named(&fields, "session_id");
     let turns = list(&mut fields, "turns")?.unwrap_or_default();
-    if turns.len() > MOST_TURNS {
-        return Err(format!(
-            "the conversation has more than {MOST_TURNS} turns: cut it into several"
-        ));
-    }
+    within(turns.len())?;
     let mut group = Group::default();
     group.take_parameters(&mut fields)?;
     for (index, turn) in turns.into_iter().enumerate() {

@@ -202,50 +202,33 @@ impl Plan {
     /// Counts the turns from the first on that are within the bounds, unless all are, and names the
     /// bound that the next turn exceeds.
     fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
-        let within = |tokens: Option<u32>, bounds: (u32, u32)| {
-            tokens.map_or(Ok(()), |tokens| {
-                if tokens < bounds.0 {
-                    Err(true)
-                } else if tokens > bounds.1 {
-                    Err(false)
-                } else {
-                    Ok(())
-                }
-            })
-        };
+        let Bounds { input, output, context: most } = self.bounds;
+        let below = |tokens: Option<u32>, least| tokens.is_some_and(|tokens| tokens < least);
+        let above = |tokens: Option<u32>, most| tokens.is_some_and(|tokens| tokens > most);
         let mut context = 0;
-        for (index, tokens) in tokens.iter().enumerate() {
-            context += u64::from(tokens.input.unwrap_or(0)) + u64::from(tokens.output.unwrap_or(0));
-            let reason = if let Err(short) = within(tokens.input, self.bounds.input) {
-                if short {
-                    "a turn with fewer tokens than `min-input-tokens`"
-                } else {
-                    "a turn with more tokens than `max-input-tokens`"
-                }
-            } else if let Err(short) = within(tokens.output, self.bounds.output) {
-                if short {
-                    "an answer with fewer tokens than `min-output-tokens`"
-                } else {
-                    "an answer with more tokens than `max-output-tokens`"
-                }
-            } else if context > self.bounds.context {
-                "a conversation with more tokens than `max-context-tokens`"
-            } else {
-                continue;
-            };
-            return Some((index, reason));
-        }
-        None
+        tokens.iter().enumerate().find_map(|(index, turn)| {
+            context += u64::from(turn.input.unwrap_or(0)) + u64::from(turn.output.unwrap_or(0));
+            let bounds = [
+                (below(turn.input, input.0), "a turn with fewer tokens than `min-input-tokens`"),
+                (above(turn.input, input.1), "a turn with more tokens than `max-input-tokens`"),
+                (
+                    below(turn.output, output.0),
+                    "an answer with fewer tokens than `min-output-tokens`",
+                ),
+                (
+                    above(turn.output, output.1),
+                    "an answer with more tokens than `max-output-tokens`",
+                ),
+                (context > most, "a conversation with more tokens than `max-context-tokens`"),
+            ];
+            let broken = bounds.into_iter().find(|(is_broken, _)| *is_broken);
+            broken.map(|(_, reason)| (index, reason))
+        })
     }
 }
 
 /// The error if nothing can be measured, with the numbers of conversations read and spared.
 pub(crate) fn nothing(read: u64, spares: u64, remarks: &Remarks) -> Error {
-    let reasons: Vec<String> = remarks
-        .list()
-        .into_iter()
-        .map(|remark| format!("{}: {}", remark.reason, remark.count))
-        .collect();
     Error::InvalidInput(match (read, spares) {
         (0, 0) => format!("the file `{FILE}` has no conversation of two messages or more"),
         (0, _) => format!(
@@ -254,7 +237,7 @@ pub(crate) fn nothing(read: u64, spares: u64, remarks: &Remarks) -> Error {
         ),
         _ => format!(
             "none of {read} conversations can be used ({}): change the bounds, or use another file",
-            reasons.join("; ")
+            remarks.reasons()
         ),
     })
 }

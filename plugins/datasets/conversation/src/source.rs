@@ -7,7 +7,7 @@ use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, Files};
 use serde_json::{Map, Value};
 
-use crate::config::{Format, invalid};
+use crate::config::Format;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Conversation {
@@ -45,14 +45,14 @@ pub(crate) fn recognise(
     let Some(file) = files.open(FILE) else {
         return match format {
             None | Some(Format::Synthetic) => Ok((Format::Synthetic, false)),
-            Some(_) => Err(invalid(format!(
+            Some(_) => Err(Error::config(format!(
                 "no conversation file: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files], or \
                  `format = \"synthetic\"`"
             ))),
         };
     };
     if format == Some(Format::Synthetic) {
-        return Err(invalid(format!(
+        return Err(Error::config(format!(
             "`format = \"synthetic\"` reads no file: leave `{FILE}` out, or name it `text` for conversations of its \
              words"
         )));

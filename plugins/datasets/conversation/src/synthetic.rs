@@ -49,16 +49,10 @@ impl Synthetic {
         };
         let later = lengths("input-len", config.input_len.as_ref(), 128)?;
         let first = match &config.first_input_len {
-            Some(_) => lengths("first-input-len", config.first_input_len.as_ref(), 128)?,
             None => later.clone(),
+            given => lengths("first-input-len", given.as_ref(), 128)?,
         };
-        let systems = match &config.system_len {
-            Some(given) => {
-                let system = lengths("system-len", Some(given), 1)?;
-                Some(Systems::new(seed, system, config.system_groups.unwrap_or(1)))
-            }
-            None => None,
-        };
+        let systems = Systems::new(seed, config.system_len.as_ref(), config.system_groups)?;
         Ok(Self {
             seed,
             tokenizer,

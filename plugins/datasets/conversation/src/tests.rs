@@ -359,12 +359,7 @@ fn rows_of_whole_conversations_are_not_added_up() {
         let shown: Vec<_> = samples
             .iter()
             .map(|sample| {
-                let new = match &sample.prompt {
-                    Prompt::Messages(messages) => messages,
-                    Prompt::Continuation(continuation) => &continuation.messages,
-                    other => panic!("{other:?}"),
-                };
-                let new: Vec<_> = new.iter().map(text_of).collect();
+                let new: Vec<_> = sample.prompt.messages().iter().map(text_of).collect();
                 let answer = sample.recorded_answer.as_ref().map(text_of);
                 format!("{} {} > {}", sample.id, new.join("+"), answer.unwrap_or_default())
             })

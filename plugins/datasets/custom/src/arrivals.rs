@@ -48,12 +48,7 @@ impl Arrivals {
         draft: &Draft,
         again: bool,
     ) -> Result<Option<u64>, String> {
-        let due = self.due(config, draft, again)?;
         self.rows += 1;
-        Ok(due)
-    }
-
-    fn due(&mut self, config: &Config, draft: &Draft, again: bool) -> Result<Option<u64>, String> {
         let Some(time) = draft.arrival else {
             return match self.began {
                 None => Ok(None),
@@ -64,7 +59,7 @@ impl Arrivals {
             // Shuffled rows are not in the order of their times, and a time does not come again.
             return Ok(None);
         }
-        if self.began.is_none() && self.rows > 0 {
+        if self.began.is_none() && self.rows > 1 {
             return Err("this row has an arrival time, and earlier rows have none".to_owned());
         }
         let unit = time.unit.or(config.arrival_unit);

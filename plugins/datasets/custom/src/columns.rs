@@ -1,5 +1,6 @@
 //! The columns of a row by their roles, under configured or usual names, and the values in them.
 
+use runner_plugin::report::shortened;
 use serde_json::Value;
 
 use crate::config::{Columns, Config};
@@ -151,10 +152,7 @@ pub fn named<'r>(
     let there = |(_, value): &(&str, &Value)| !is_empty(value);
     match configured {
         Some(name) => path(row, name).map(|value| (name, value)).filter(there),
-        None => {
-            let mut found = usual.iter().filter_map(|name| field(row, name));
-            found.find(there)
-        }
+        None => usual.iter().filter_map(|name| field(row, name)).find(there),
     }
 }
 
@@ -217,11 +215,7 @@ pub fn tokens(name: &str, value: &Value) -> Result<Option<u32>, String> {
 
 /// A value in a message: its JSON, cut to 60 characters.
 pub fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&value.to_string(), 60)
 }
 
 pub fn list(row: &Row) -> String {

@@ -133,21 +133,15 @@ pub fn content(value: Option<&Value>, finder: &Finder) -> Result<Vec<Part>, Stri
 
 fn part(item: &Value, finder: &Finder) -> Result<Part, String> {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("");
-    let media = |key: &str, kind| {
-        let value = item.get(key).unwrap_or(&Value::Null);
-        finder.one(value, kind)
-    };
+    let media = |media_kind| finder.one(item.get(kind).unwrap_or(&Value::Null), media_kind);
     match kind {
         "text" => match item.get("text").and_then(Value::as_str) {
             Some(text) => Ok(Part::Text(text.to_owned())),
             None => Err("a part of type `text` needs a `text`".to_owned()),
         },
-        "image_url" => media("image_url", Kind::Image).map(Part::Image),
-        "image" => media("image", Kind::Image).map(Part::Image),
-        "audio_url" => media("audio_url", Kind::Audio).map(Part::Audio),
-        "audio" => media("audio", Kind::Audio).map(Part::Audio),
-        "video_url" => media("video_url", Kind::Video).map(Part::Video),
-        "video" => media("video", Kind::Video).map(Part::Video),
+        "image_url" | "image" => media(Kind::Image).map(Part::Image),
+        "audio_url" | "audio" => media(Kind::Audio).map(Part::Audio),
+        "video_url" | "video" => media(Kind::Video).map(Part::Video),
         "input_audio" => {
             let sound = item.get("input_audio");
             let field = |key| sound.and_then(|sound| sound.get(key)?.as_str());

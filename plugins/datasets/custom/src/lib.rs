@@ -223,23 +223,18 @@ impl Custom {
 
     /// Reads the prompts and settings of a row; `None` if it is left out.
     fn draft(&mut self, found: FileRow) -> Result<Option<(Place, Draft)>, Error> {
-        let place = found.place;
-        let read = found.row.and_then(|row| {
-            if !columns::is_of(&self.reader.config, &row) {
+        let FileRow { place, row } = found;
+        let config = &self.reader.config;
+        let read = match row {
+            Ok(row) if !columns::is_of(config, &row) => return Ok(None),
+            Ok(row) if columns::is_short_pair(&config.columns, &row) => {
+                self.remarks.dropped(SHORT, || self.source.describe(place));
                 return Ok(None);
             }
-            if columns::is_short_pair(&self.reader.config.columns, &row) {
-                return Ok(Some(None));
-            }
-            self.reader.draft(&row).map(|draft| Some(Some(draft)))
-        });
+            row => row.and_then(|row| self.reader.draft(&row)),
+        };
         match read {
-            Ok(None) => Ok(None),
-            Ok(Some(Some(draft))) => Ok(Some((place, draft))),
-            Ok(Some(None)) => {
-                self.remarks.dropped(SHORT, || self.source.describe(place));
-                Ok(None)
-            }
+            Ok(draft) => Ok(Some((place, draft))),
             Err(message) => self.invalid(place, &message).map(|()| None),
         }
     }

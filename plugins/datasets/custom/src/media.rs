@@ -80,14 +80,8 @@ impl Finder {
                         "the file `{name}` has {size} bytes; expected at most {LONGEST}"
                     ));
                 }
-                let mut bytes = Vec::new();
-                while (bytes.len() as u64) < size {
-                    let piece = file.read(bytes.len() as u64, 4 << 20)?;
-                    if piece.is_empty() {
-                        return Err(format!("the file `{name}` became shorter while it was read"));
-                    }
-                    bytes.extend(piece);
-                }
+                let bytes = file.read_all(0, size);
+                let bytes = bytes.map_err(|cause| format!("the file `{name}`: {cause}"))?;
                 return typed(bytes, kind).ok_or_else(|| {
                     format!("the file `{name}` has no known {} format", kind.name())
                 });

@@ -5,9 +5,10 @@
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
+pub use records::Place;
+use records::{Cut, Packing, Record, Records, cells, stream};
 use runner_plugin::random::Python;
-use runner_plugin::{Error, File, Files, log};
+use runner_plugin::{Error, File, Files, Reader, log};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
@@ -21,17 +22,6 @@ const MOST_ROWS: usize = 8 << 20;
 
 /// The most bytes of rows that are held to be shuffled.
 const MOST_HELD: usize = 96 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It begins in the line of this number, from 1.
-    Line(u64),
-    /// It is the item of an array of this number, from 1, and begins in this line.
-    Item(u64, u64),
-    /// It is the row of a Parquet file of this number, from 1.
-    Row(u64),
-    Byte(u64),
-}
 
 pub struct FileRow {
     pub place: Place,
@@ -255,27 +245,14 @@ impl Source {
     /// Names a place in messages, such as `line 17`, as an editor numbers it. To number a row that
     /// was found by its byte, the file is read up to there, so this is for errors and examples.
     pub fn describe(&self, place: Place) -> String {
-        match place {
-            Place::Line(line) => format!("line {line}"),
-            Place::Item(number, line) => format!("item {number} (line {line})"),
-            Place::Row(number) => format!("row {number}"),
-            Place::Byte(byte) => {
-                let mut records = Records::new(stream(&self.file, self.packed), self.cut());
-                loop {
-                    match records.next_record() {
-                        Ok(Some(record)) if record.offset < byte => {}
-                        Ok(Some(record)) => break self.describe(self.place(&record)),
-                        _ => break format!("the row at byte {byte}"),
-                    }
-                }
+        let Place::Byte(byte) = place else { return place.to_string() };
+        let mut records = Records::new(stream(&self.file, self.packed), self.cut());
+        loop {
+            match records.next_record() {
+                Ok(Some(record)) if record.offset < byte => {}
+                Ok(Some(record)) => break record.place.to_string(),
+                _ => break place.to_string(),
             }
-        }
-    }
-
-    fn place(&self, record: &Record) -> Place {
-        match self.format {
-            Format::Json => Place::Item(record.number, record.line),
-            _ => Place::Line(record.line),
         }
     }
 
@@ -299,9 +276,8 @@ impl Source {
     fn begin(&mut self) -> Result<Stream, Error> {
         if self.format == Format::Parquet {
             let file = Rc::clone(&self.file);
-            let read = move |offset, length| file.read(offset, length);
-            let opened = Parquet::open(Box::new(read), self.file.size());
-            return Ok(Stream::Parquet(Box::new(opened.map_err(|cause| self.wrong(cause))?)));
+            let opened = Parquet::open(file).map_err(|cause| self.wrong(cause))?;
+            return Ok(Stream::Parquet(Box::new(opened)));
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
         if let Some(separator) = self.separator {
@@ -330,15 +306,8 @@ impl Source {
         match stream {
             Stream::Text(records) => {
                 let record = records.next_record().map_err(|cause| {
-                    let place = match self.format {
-                        Format::Json => Place::Item(records.number() + 1, records.line()),
-                        _ => Place::Line(records.line()),
-                    };
-                    Error::InvalidInput(format!(
-                        "file `{}`, {}: {cause}",
-                        self.name,
-                        self.describe(place)
-                    ))
+                    let place = records.place();
+                    Error::InvalidInput(format!("file `{}`, {place}: {cause}", self.name))
                 })?;
                 Ok(record.map(Raw::Text))
             }
@@ -351,9 +320,7 @@ impl Source {
 
     fn found(&self, raw: &Raw) -> FileRow {
         match raw {
-            Raw::Text(record) => {
-                FileRow { place: self.place(record), row: self.parsed(&record.bytes) }
-            }
+            Raw::Text(record) => FileRow { place: record.place, row: self.parsed(&record.bytes) },
             Raw::Parsed(number, row) => {
                 FileRow { place: Place::Row(*number), row: Ok(row.clone()) }
             }
@@ -362,7 +329,7 @@ impl Source {
 
     /// The row that begins at a place of the file.
     fn at(&self, place: u64) -> Result<FileRow, Error> {
-        let bytes = Bytes { file: Rc::clone(&self.file), offset: place };
+        let bytes = Reader::at(Rc::clone(&self.file), place);
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
         let record = records.next_record().map_err(|cause| self.wrong(cause))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;

@@ -42,12 +42,7 @@ fn read(config: &str, path: &str) -> Vec<Sample> {
 }
 
 fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
-    let messages = match &sample.prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        other => panic!("expected messages, got {other:?}"),
-    };
-    let shown = messages.iter();
+    let shown = sample.prompt.messages().iter();
     shown.map(|message| (message.role, super::conversation::text(message))).collect()
 }
 
@@ -187,11 +182,8 @@ fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
     let samples = all(&mut open("{}", files), 10);
     assert_eq!(samples.len(), 4);
     for sample in samples {
-        let Prompt::Messages(messages) = &sample.prompt else {
-            panic!("expected messages, got {:?}", sample.prompt)
-        };
-        let [Part::Text(text), Part::Image(image)] = &messages[0].parts[..] else {
-            panic!("expected a text and an image, got {:?}", messages[0].parts)
+        let [Part::Text(text), Part::Image(image)] = &sample.prompt.messages()[0].parts[..] else {
+            panic!("expected a text and an image, got {:?}", sample.prompt)
         };
         assert_eq!((text.as_str(), image.media_type.as_str()), ("a", "image/png"));
         assert_eq!(image.bytes, png);
@@ -225,11 +217,8 @@ fn videos_are_media_too() {
     ];
     let files = lines(&rows).with_bytes("b.mp4", mp4.clone());
     for sample in all(&mut open("{}", files), 10) {
-        let Prompt::Messages(messages) = &sample.prompt else {
-            panic!("expected messages, got {:?}", sample.prompt)
-        };
-        let [Part::Text(_), Part::Video(video)] = &messages[0].parts[..] else {
-            panic!("expected a text and a video, got {:?}", messages[0].parts)
+        let [Part::Text(_), Part::Video(video)] = &sample.prompt.messages()[0].parts[..] else {
+            panic!("expected a text and a video, got {:?}", sample.prompt)
         };
         assert_eq!((&*video.media_type, &video.bytes), ("video/mp4", &mp4));
     }

@@ -1,21 +1,12 @@
 //! Independent generators for the parts of a session, so that the values of one depend only on the
 //! seed, the session's number and the part.
 
-use runner_plugin::random::NumpyGenerator;
+use runner_plugin::random::{NumpyGenerator, mixed};
 
 /// The generator of a `part` of session `session`. Equal arguments give equal numbers.
 #[must_use]
 pub fn generator(seed: u64, session: u64, part: u64) -> NumpyGenerator {
     NumpyGenerator::new(mixed(mixed(mixed(seed) ^ session) ^ part))
-}
-
-/// Every bit of the result depends on every bit of the number: the finaliser of SplitMix64
-/// (<https://doi.org/10.1145/2714064.2660195>), one-to-one.
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 #[cfg(test)]

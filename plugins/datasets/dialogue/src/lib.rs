@@ -8,6 +8,7 @@
 //! | [`rows`] | the lines of a file, and errors that name them |
 //! | [`systems`] | system prompts that sessions share |
 //! | [`draw`] | independent generators for the parts of a session |
+//! | [`sessions`] | the sessions of a run, in the order of their source |
 //! | [`spares`] | first requests of sessions that are not measured |
 //! | [`setting`] | keys that take a word or a distribution |
 //!
@@ -18,6 +19,7 @@
 pub mod draw;
 pub mod messages;
 pub mod rows;
+pub mod sessions;
 pub mod setting;
 pub mod spares;
 pub mod systems;

@@ -1,7 +1,7 @@
 //! Messages in the JSON of the OpenAI API: `{"role": "user", "content": "…"}`, with content in
 //! parts, tool calls and further fields.
 
-use runner_plugin::{Media, Message, Part, Role, Tokenizer};
+use runner_plugin::{Media, Message, Part, Role, Tokenizer, report};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -216,10 +216,7 @@ pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32
 /// The beginning of a text, for a message to the user.
 #[must_use]
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    report::shortened(text, 40)
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ pub struct Spares {
 
 impl Spares {
     /// At most `limit` samples with new prompts and names that begin with `name`. `next` gives the
-    /// outcome of the next session: `None` at the end, and no sample if it cannot be used.
+    /// root of the next session; `None` at the end.
     pub fn take(
         &mut self,
         limit: u32,
         name: &str,
-        mut next: impl FnMut() -> Result<Option<Option<Sample>>, Error>,
+        mut next: impl FnMut() -> Result<Option<Sample>, Error>,
     ) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit.saturating_add(MOST_SPARE) {
@@ -31,9 +31,7 @@ impl Spares {
             let Some(root) = next()? else {
                 break;
             };
-            if let Some(root) = root
-                && self.prompts.insert(prompt_fingerprint(&root))
-            {
+            if self.prompts.insert(prompt_fingerprint(&root)) {
                 self.count += 1;
                 bytes += root.bytes();
                 let id = format!("{name}-{:06}", self.count);

@@ -1,10 +1,11 @@
 //! System prompts that are drawn: one for all sessions, one for each group of them, or one for
 //! each.
 
-use runner_plugin::lengths::Lengths;
+use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::{Error, Tokenizer};
 
 use crate::draw::generator;
+use crate::setting::lengths;
 use crate::words::{TextRequest, Writer};
 
 /// The most system prompts that are kept for later sessions, and the most bytes of them.
@@ -24,10 +25,17 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// Session N has the system prompt N modulo `groups`; with 0, each session has its own.
-    #[must_use]
-    pub fn new(seed: u64, lengths: Lengths, groups: u32) -> Self {
-        Self { seed: seed ^ APART, lengths, groups: groups.into(), kept: Vec::new() }
+    /// The prompts by the keys `system-len` and `system-groups`, if there are any. Session N has the
+    /// system prompt N modulo `groups`; with 0, each session has its own.
+    pub fn new(
+        seed: u64,
+        given: Option<&Distribution>,
+        groups: Option<u32>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(given) = given else { return Ok(None) };
+        let lengths = lengths("system-len", Some(given), 1)?;
+        let groups = groups.unwrap_or(1).into();
+        Ok(Some(Self { seed: seed ^ APART, lengths, groups, kept: Vec::new() }))
     }
 
     pub fn prompt(
@@ -70,7 +78,8 @@ mod tests {
     fn sessions_of_a_group_share_a_prompt() {
         let writer = Writer::open(&Named::default()).expect("a writer");
         for (groups, expected) in [(1, 1), (3, 3), (100, 100), (0, 200)] {
-            let mut systems = Systems::new(7, Lengths::constant(20), groups);
+            let systems = Systems::new(7, Some(&Distribution::constant(20.0)), Some(groups));
+            let mut systems = systems.expect("lengths").expect("systems");
             let mut prompt = |session| systems.prompt(session, &writer, &Pairs).expect("a prompt");
             let all: Vec<String> = (0..200).map(&mut prompt).collect();
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), expected);

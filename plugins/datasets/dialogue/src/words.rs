@@ -184,24 +184,17 @@ fn chosen(random: &mut NumpyGenerator, words: &str, count: u32) -> String {
 
 /// Text from somewhere in a file, from a word's beginning on; the file repeats at its end.
 fn passage(file: &dyn File, random: &mut NumpyGenerator, tokens: u32) -> Result<String, Error> {
-    const MOST: u64 = 4 << 20;
     let size = file.size();
     let mut at = random.integers(0, size);
     let mut missing = u64::from(tokens) * BYTES + 64;
     let mut bytes = Vec::with_capacity(missing as usize);
     while missing > 0 {
-        let length = missing.min(MOST).min(size - at) as u32;
-        let read = file.read(at, length).map_err(|cause| {
+        let length = missing.min(size - at);
+        bytes.extend(file.read_all(at, length).map_err(|cause| {
             Error::InvalidInput(format!("the file `{TEXT}` cannot be read: {cause}"))
-        })?;
-        if read.is_empty() {
-            return Err(Error::InvalidInput(format!(
-                "the file `{TEXT}` became shorter while it was read"
-            )));
-        }
-        missing -= (read.len() as u64).min(missing);
-        at = (at + read.len() as u64) % size;
-        bytes.extend(read);
+        })?);
+        missing -= length;
+        at = (at + length) % size;
     }
     let text = String::from_utf8_lossy(&bytes).replace('\u{fffd}', "");
     let mut behind_space = false;

@@ -8,7 +8,7 @@ use runner_plugin::lengths::{Distribution, Lengths, check_product};
 use runner_plugin::random::Python;
 use runner_plugin::requests::{TextRequest, TextRequests};
 use runner_plugin::words::{Text, stream};
-use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin::{Error, Prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,36 +31,26 @@ impl Default for Config {
     }
 }
 
-pub struct Embeddings(TextRequests<Batch>);
+pub type Embeddings = TextRequests<Batch>;
 
 runner_plugin::export_dataset!(Embeddings);
 
-impl Dataset for Embeddings {
-    type Config = Config;
-
-    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
-        let input = config.input_len.lengths("input-len", 1..=1 << 20)?;
-        let batch = config.batch_size.lengths("batch-size", 1..=MOST_TEXTS)?;
-        check_product(("batch-size", &batch), ("input-len", &input))?;
-        Ok(Self(TextRequests::new(Batch { input, batch }, seed, inputs)?))
-    }
-
-    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.next(limit)
-    }
-
-    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.spare(limit)
-    }
-}
-
-struct Batch {
+pub struct Batch {
     input: Lengths,
     batch: Lengths,
 }
 
 impl TextRequest for Batch {
     const NAME: &str = "embed";
+
+    type Config = Config;
+
+    fn open(config: Config) -> Result<Self, Error> {
+        let input = config.input_len.lengths("input-len", 1..=1 << 20)?;
+        let batch = config.batch_size.lengths("batch-size", 1..=MOST_TEXTS)?;
+        check_product(("batch-size", &batch), ("input-len", &input))?;
+        Ok(Self { input, batch })
+    }
 
     fn draw(&self, seed: u64, kind: u64, index: u64) -> Vec<(Python, u32)> {
         let mut random = stream(seed, kind, index);

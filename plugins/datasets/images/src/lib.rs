@@ -12,8 +12,8 @@ mod tests;
 
 use runner_plugin::lengths::Distribution;
 use runner_plugin::random::Python;
-use runner_plugin::requests::{MediaRequests, Medium};
-use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Sample};
+use runner_plugin::requests::{MediaRequests, MediaShape, Medium};
+use runner_plugin::{Error, Media, Part};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -74,14 +74,23 @@ pub enum Format {
     Jpeg,
 }
 
-pub struct Images(MediaRequests<Pictures>);
+pub type Images = MediaRequests<Pictures>;
 
 runner_plugin::export_dataset!(Images);
 
-impl Dataset for Images {
+pub struct Pictures {
+    sizes: Sizes,
+    format: Format,
+    quality: u8,
+    noise: f64,
+}
+
+impl Medium for Pictures {
+    const NAME: &str = "images";
+
     type Config = Config;
 
-    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+    fn open(config: Config) -> Result<(Self, MediaShape), Error> {
         if !(0.0..=1.0).contains(&config.noise) {
             return Err(Error::InvalidConfig(format!(
                 "`noise` is {}; expected a share from 0 to 1",
@@ -94,35 +103,12 @@ impl Dataset for Images {
                 config.quality
             )));
         }
-        let medium = Pictures {
-            sizes: Sizes::from_config(&config)?,
-            format: config.format,
-            quality: config.quality,
-            noise: config.noise,
-        };
+        let sizes = Sizes::from_config(&config)?;
         let count = config.images.lengths("images", 0..=MOST_IMAGES)?;
-        let (input, output) = (&config.input_len, &config.output_len);
-        Ok(Self(MediaRequests::new(medium, input, output, count, seed, inputs)?))
+        let Config { input_len, output_len, format, quality, noise, .. } = config;
+        let shape = MediaShape { input_len, output_len, count };
+        Ok((Self { sizes, format, quality, noise }, shape))
     }
-
-    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.next(limit)
-    }
-
-    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.spare(limit)
-    }
-}
-
-struct Pictures {
-    sizes: Sizes,
-    format: Format,
-    quality: u8,
-    noise: f64,
-}
-
-impl Medium for Pictures {
-    const NAME: &str = "images";
 
     fn draw(&self, random: &mut Python, room: usize) -> Result<Option<(Part, Option<u64>)>, Error> {
         let (width, height) = self.sizes.draw(random);
@@ -147,7 +133,7 @@ impl Medium for Pictures {
         format!(
             "the images of request {request} have more than {} MiB: set fewer `images`, smaller ones, or `format = \
              \"jpeg\"`",
-            MediaRequests::<Self>::MOST_BYTES >> 20
+            Images::MOST_BYTES >> 20
         )
     }
 }

@@ -40,13 +40,10 @@ impl Sizes {
                 Ok(Self::Sides(width, height))
             }
             (None, None) => Self::some(&config.sizes),
-            (Some(_), Some(_)) => Err(Error::InvalidConfig(
-                "`sizes` and `width` with `height` both set the size of images: leave one out"
-                    .to_owned(),
+            (Some(_), Some(_)) => Err(Error::config(
+                "`sizes` and `width` with `height` both set the size of images: leave one out",
             )),
-            _ => Err(Error::InvalidConfig(
-                "`width` and `height` go together: set both, or `sizes`".to_owned(),
-            )),
+            _ => Err(Error::config("`width` and `height` go together: set both, or `sizes`")),
         }
     }
 

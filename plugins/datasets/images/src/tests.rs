@@ -1,6 +1,6 @@
 //! The files are valid, have the requested sizes, and depend on the seed alone.
 
-use runner_plugin::{Dataset, Error, Media, Part, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Media, Part, Sample, Tokenizer};
 use runner_plugin_testing::datasets::{self, check_samples, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -13,9 +13,7 @@ fn open(config: &str, seed: u64) -> Result<Images, Error> {
 }
 
 fn parts(sample: &Sample) -> (&str, Vec<&Media>) {
-    let Prompt::Messages(messages) = &sample.prompt else {
-        panic!("expected messages, got {:?}", sample.prompt)
-    };
+    let messages = sample.prompt.messages();
     let [Part::Text(text), images @ ..] = &messages[0].parts[..] else {
         panic!("expected a text, got {:?}", messages[0].parts)
     };

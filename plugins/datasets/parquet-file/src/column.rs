@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::rc::Rc;
 
+use runner_plugin::File;
 use serde_json::Value;
 
-use crate::ReadAt;
 use crate::schema::{Chunk, Leaf};
 use crate::thrift::{self, Input};
 use crate::values::{hybrid, values};
@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 16 << 20;
 const PIECE: u64 = 1 << 20;
 
 pub struct Column {
-    read: Rc<ReadAt>,
+    file: Rc<dyn File>,
     leaf: Leaf,
     chunk: Chunk,
     /// The offset of the next bytes to read, and the bytes that were read.
@@ -35,9 +35,9 @@ pub struct Column {
 }
 
 impl Column {
-    pub fn new(read: Rc<ReadAt>, leaf: Leaf, chunk: Chunk) -> Self {
+    pub fn new(file: Rc<dyn File>, leaf: Leaf, chunk: Chunk) -> Self {
         Self {
-            read,
+            file,
             leaf,
             chunk,
             at: chunk.start,
@@ -79,7 +79,7 @@ impl Column {
         while self.kept.len() < length && self.at < self.chunk.end {
             let missing = (length - self.kept.len()) as u64;
             let wanted = missing.max(PIECE).min(self.chunk.end - self.at).min(4 * PIECE);
-            let piece = (self.read)(self.at, wanted as u32)?;
+            let piece = self.file.read(self.at, wanted as u32)?;
             if piece.is_empty() {
                 return Err("it ends within a column".to_owned());
             }

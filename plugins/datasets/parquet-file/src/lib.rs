@@ -16,13 +16,11 @@ mod values;
 
 use std::rc::Rc;
 
+use runner_plugin::File;
 use serde_json::{Map, Value};
 
 use column::Column;
 use schema::{Node, NodeKind, Schema, Times};
-
-/// Reads at most a number of bytes at a place of a file.
-pub type ReadAt = dyn Fn(u64, u32) -> Result<Vec<u8>, String>;
 
 const LONGEST: u64 = 256 << 20;
 
@@ -30,7 +28,7 @@ const LONGEST: u64 = 256 << 20;
 pub type NumberedRow = (u64, Map<String, Value>);
 
 pub struct Parquet {
-    read: Rc<ReadAt>,
+    file: Rc<dyn File>,
     schema: Schema,
     /// The next group, and the columns and the number of remaining rows of the current one.
     group: usize,
@@ -40,11 +38,10 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    pub fn open(read: Box<ReadAt>, size: u64) -> Result<Self, String> {
-        let read: Rc<ReadAt> = Rc::from(read);
+    pub fn open(file: Rc<dyn File>) -> Result<Self, String> {
         let not_whole = || "it is not a whole Parquet file: expected `PAR1` at its end".to_owned();
-        let end = size.checked_sub(8).ok_or_else(not_whole)?;
-        let tail = all(&read, end, 8)?;
+        let end = file.size().checked_sub(8).ok_or_else(not_whole)?;
+        let tail = file.read_all(end, 8)?;
         let Some((length, mark)) = tail.split_first_chunk::<4>() else {
             return Err(not_whole());
         };
@@ -57,12 +54,12 @@ impl Parquet {
         if length > end.min(LONGEST) {
             return Err("its metadata is damaged, or too long".to_owned());
         }
-        let metadata = all(&read, end - length, length)?;
+        let metadata = file.read_all(end - length, length)?;
         let metadata = thrift::read(&metadata);
         let (metadata, _) = metadata.ok_or_else(|| "its metadata is damaged".to_owned())?;
         Ok(Self {
             schema: Schema::read(&metadata)?,
-            read,
+            file,
             group: 0,
             columns: Vec::new(),
             left: 0,
@@ -80,7 +77,7 @@ impl Parquet {
             self.left = group.rows;
             let columns = self.schema.leaves.iter().zip(&group.chunks);
             self.columns = columns
-                .map(|(leaf, chunk)| Column::new(Rc::clone(&self.read), *leaf, *chunk))
+                .map(|(leaf, chunk)| Column::new(Rc::clone(&self.file), *leaf, *chunk))
                 .collect();
         }
         self.left -= 1;
@@ -91,19 +88,6 @@ impl Parquet {
             Err(message) => Err(format!("row {}: {message}", self.number)),
         }
     }
-}
-
-fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    while (bytes.len() as u64) < length {
-        let missing = (length - bytes.len() as u64).min(4 << 20);
-        let piece = read(from + bytes.len() as u64, missing as u32)?;
-        if piece.is_empty() {
-            return Err("it became shorter while it was read".to_owned());
-        }
-        bytes.extend(piece);
-    }
-    Ok(bytes)
 }
 
 /// A place among the columns of a node; its levels show if the node is present.

@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 
+use runner_plugin::File;
 use serde_json::{Map, Value};
 
 use super::Parquet;
@@ -13,15 +15,23 @@ fn bytes(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Opens a file that returns at most `piece` bytes at once.
+/// A file that returns at most this many bytes at once.
+struct Pieces(Vec<u8>, usize);
+
+impl File for Pieces {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String> {
+        let start = self.0.len().min(offset as usize);
+        let end = self.0.len().min(start + self.1.min(length as usize));
+        Ok(self.0[start..end].to_vec())
+    }
+}
+
 fn open(bytes: Vec<u8>, piece: usize) -> Result<Parquet, String> {
-    let size = bytes.len() as u64;
-    let read = move |offset: u64, length: u32| {
-        let start = bytes.len().min(offset as usize);
-        let end = bytes.len().min(start + piece.min(length as usize));
-        Ok(bytes[start..end].to_vec())
-    };
-    Parquet::open(Box::new(read), size)
+    Parquet::open(Rc::new(Pieces(bytes, piece)))
 }
 
 fn rows(mut file: Parquet) -> Result<Vec<Map<String, Value>>, String> {

@@ -114,8 +114,8 @@ pub fn values(
     let mut input = Input { bytes, at: 0 };
     match (encoding, leaf.stored) {
         (0, Storage::Bool) => {
-            let bits = unpack(bytes, 1, count).ok_or_else(damaged)?;
-            Ok(bits.into_iter().map(|bit| Value::from(bit == 1)).collect())
+            let bits = unpack(bytes, 1, count).ok_or_else(damaged)?.into_iter();
+            Ok(bits.map(|bit| Value::from(bit == 1)).collect())
         }
         (0, _) => (0..count)
             .map(|_| {
@@ -144,8 +144,7 @@ pub fn values(
         (3, Storage::Bool) => {
             // After the length of the whole.
             let bits = bytes.get(4..).and_then(|bytes| hybrid(bytes, 1, count));
-            let bits = bits.ok_or_else(damaged)?;
-            Ok(bits.into_iter().map(|bit| Value::from(bit == 1)).collect())
+            Ok(bits.ok_or_else(damaged)?.into_iter().map(|bit| Value::from(bit == 1)).collect())
         }
         (5, Storage::Int32 | Storage::Int64) => {
             let numbers = deltas(&mut input, count).ok_or_else(damaged)?;

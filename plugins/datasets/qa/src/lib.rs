@@ -20,8 +20,8 @@ mod tests;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use runner_plugin::random::Python;
-use runner_plugin::requests::fingerprint;
-use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Part, Prompt, Sample, Tokenizer};
+use runner_plugin::requests::{fill, fingerprint};
+use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample, Tokenizer};
 use serde_json::{Map, Value, json};
 
 pub use config::Config;
@@ -101,24 +101,19 @@ impl Dataset for Qa {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize
-            && bytes < ENOUGH
-            && let Some(number) = self.order.get(self.at).copied()
-        {
-            self.at += 1;
-            let number = number as usize;
-            let Some(question) = self.question(number)? else {
-                continue;
-            };
-            if !self.is_within_limit(&question) {
-                continue;
+        let mut samples = fill(limit, || {
+            while let Some(number) = self.order.get(self.at).copied() {
+                self.at += 1;
+                let number = number as usize;
+                if let Some(question) = self.question(number)?
+                    && self.is_within_limit(&question)
+                {
+                    let id = self.name(number, &question)?;
+                    return self.sample(number, id, question).map(Some);
+                }
             }
-            let id = self.name(number, &question)?;
-            let sample = self.sample(number, id, question)?;
-            bytes += sample.bytes();
-            samples.push(sample);
-        }
+            Ok(None)
+        })?;
         if samples.is_empty() && self.names.is_empty() {
             return Err(Error::InvalidInput(format!(
                 "file `{DATA}`: no row is a question of the task {}{}",
@@ -136,24 +131,21 @@ impl Dataset for Qa {
     /// The same questions with a number before them. So no question is lost to requests that are
     /// not measured, and no cache knows the beginning of a measured one.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        let mut passed = 0;
-        while samples.len() < limit as usize && bytes < ENOUGH && passed < self.order.len() {
-            let number = self.order[self.spare_at] as usize;
-            self.spare_at = (self.spare_at + 1) % self.order.len();
-            passed += 1;
-            let Some(question) = self.question(number)? else {
-                continue;
-            };
-            passed = 0;
-            self.spared += 1;
-            let id = format!("qa-spare-{:06}", self.spared);
-            let mut sample = self.sample(number, id, question)?;
-            begin_with(&mut sample.prompt, &format!("Warm-up {}.\n\n", self.spared));
-            sample.reference = None;
-            bytes += sample.bytes();
-            samples.push(sample);
-        }
+        let mut samples = fill(limit, || {
+            for _ in 0..self.order.len() {
+                let number = self.order[self.spare_at] as usize;
+                self.spare_at = (self.spare_at + 1) % self.order.len();
+                if let Some(question) = self.question(number)? {
+                    self.spared += 1;
+                    let id = format!("qa-spare-{:06}", self.spared);
+                    let mut sample = self.sample(number, id, question)?;
+                    begin_with(&mut sample.prompt, &format!("Warm-up {}.\n\n", self.spared));
+                    sample.reference = None;
+                    return Ok(Some(sample));
+                }
+            }
+            Ok(None)
+        })?;
         self.count(&mut samples);
         Ok(samples)
     }

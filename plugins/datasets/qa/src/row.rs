@@ -1,28 +1,8 @@
 //! A row of a file, and the columns that a task expects in it.
 
-use std::fmt::{self, Display, Formatter};
-
+use records::Place;
+use runner_plugin::report::shortened;
 use serde_json::{Map, Value};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It begins in the line of this number, from 1.
-    Line(u64),
-    /// It is the item of an array of this number, from 1, and begins in this line.
-    Item(u64, u64),
-    /// It is the row of a Parquet file of this number, from 1.
-    Row(u64),
-}
-
-impl Display for Place {
-    fn fmt(&self, shown: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Line(line) => write!(shown, "line {line}"),
-            Place::Item(item, line) => write!(shown, "item {item} (line {line})"),
-            Place::Row(row) => write!(shown, "row {row}"),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -66,6 +46,25 @@ impl Row {
         texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
     }
 
+    /// The subject in a column; `only` is the subject of a file that does not name its own, such as
+    /// `example`.
+    pub fn subject(
+        &self,
+        column: &str,
+        only: Option<&str>,
+        example: &str,
+    ) -> Result<String, String> {
+        match (self.any(column), only) {
+            (Some(_), _) => self.text(column).map(str::to_owned),
+            (None, Some(only)) => Ok(only.to_owned()),
+            (None, None) => Err(format!(
+                "expected the column `{column}`, or the file's {column} in the configuration, such as `subjects = \
+                 [\"{example}\"]`; {}",
+                self.columns()
+            )),
+        }
+    }
+
     pub fn columns(&self) -> String {
         let names: Vec<_> = self.fields.keys().take(20).map(|name| format!("`{name}`")).collect();
         match names.len() {
@@ -81,12 +80,8 @@ pub fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 pub fn unexpected(name: &str, expected: &str, found: &Value) -> String {
-    let found = found.to_string();
-    let shown = match found.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &found[..end]),
-        None => found,
-    };
-    format!("column `{name}`: expected {expected}, found {shown}")
+    let found = shortened(&found.to_string(), 60);
+    format!("column `{name}`: expected {expected}, found {found}")
 }
 
 /// A text without white space around it, as Python's `str.strip` removes it.

@@ -7,11 +7,11 @@ use std::io::Read;
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
-use runner_plugin::{Error, File, Files};
+use records::{Cut, Packing, Place, Records, cells, stream};
+use runner_plugin::{Error, File, Files, Reader};
 use serde_json::{Map, Value};
 
-use crate::row::{Place, Row};
+use crate::row::Row;
 
 const MOST_ROWS: usize = 1 << 20;
 
@@ -105,11 +105,9 @@ impl Table {
         let mut records = Records::new(stream(&self.file, packed), cut);
         let (mut begins, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
-            let next = records.next_record().map_err(|cause| match self.format {
-                Format::Array => format!("item {}: {cause}", records.number() + 1),
-                _ => format!("line {}: {cause}", records.line()),
-            });
-            let Some(record) = next? else { break };
+            let next = records.next_record();
+            let next = next.map_err(|cause| format!("{}: {cause}", records.place()))?;
+            let Some(record) = next else { break };
             if self.format == Format::Cells && self.header.is_empty() {
                 let first =
                     cells(&record.bytes, b',').map_err(|cause| format!("line 1: {cause}"))?;
@@ -123,15 +121,11 @@ impl Table {
                     }
                 }
             }
-            let place = match self.format {
-                Format::Array => Place::Item(record.number, record.line),
-                _ => Place::Line(record.line),
-            };
             if packed == Packing::Not {
-                begins.push((record.offset, place));
+                begins.push((record.offset, record.place));
             } else {
-                bytes += size(&record);
-                held.push((record.bytes.into_boxed_slice(), place));
+                bytes += record.bytes.len() + size_of::<(Box<[u8]>, Place)>();
+                held.push((record.bytes.into_boxed_slice(), record.place));
             }
             within(begins.len() + held.len(), bytes, "decompress it")?;
         }
@@ -146,9 +140,7 @@ impl Table {
     }
 
     fn hold_parquet(&mut self) -> Result<(), String> {
-        let file = Rc::clone(&self.file);
-        let read = move |offset, length| file.read(offset, length);
-        let mut parquet = Parquet::open(Box::new(read), self.file.size())?;
+        let mut parquet = Parquet::open(Rc::clone(&self.file))?;
         let (mut held, mut bytes) = (Vec::new(), 0);
         while let Some((number, row)) = parquet.row()? {
             let row = Value::Object(row).to_string().into_bytes();
@@ -191,7 +183,7 @@ impl Table {
 
     /// The record that begins at this byte.
     fn at(&self, offset: u64) -> Result<Vec<u8>, String> {
-        let bytes = Bytes { file: Rc::clone(&self.file), offset };
+        let bytes = Reader::at(Rc::clone(&self.file), offset);
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), offset);
         let record = records.next_record()?;
         let record = record.ok_or("the file became shorter while it was read")?;
@@ -218,10 +210,6 @@ impl Table {
             format!("expected a whole JSON object in one line: {message}")
         })
     }
-}
-
-fn size(record: &Record) -> usize {
-    record.bytes.len() + size_of::<(Box<[u8]>, Place)>()
 }
 
 fn within(rows: usize, bytes: usize, otherwise: &str) -> Result<(), String> {

@@ -98,8 +98,15 @@ pub struct Facts {
     pub output_tokens: Option<u32>,
 }
 
-/// Output tokens that the harness' models request if a task does not say.
-const USUAL: Option<u32> = Some(256);
+/// A task without examples. Where a task does not say, the harness' models request 256 tokens.
+const PLAIN: Facts = Facts {
+    shots: 0,
+    examples: Source::None,
+    delimiter: " ",
+    subjects: false,
+    stop: &[],
+    output_tokens: Some(256),
+};
 
 #[derive(Clone, Debug, Default)]
 pub struct Question {
@@ -133,48 +140,35 @@ pub struct Context<'a> {
 
 impl Task {
     pub fn name(self) -> &'static str {
-        match self {
-            Task::Gsm8k => "gsm8k",
-            Task::Gsm8kCot => "gsm8k-cot",
-            Task::Gsm8kCotLlama => "gsm8k-cot-llama",
-            Task::Gsm8kCotZeroshot => "gsm8k-cot-zeroshot",
-            Task::Mmlu => "mmlu",
-            Task::MmluCotZeroshot => "mmlu-cot-zeroshot",
-            Task::MmluPro => "mmlu-pro",
-            Task::Gpqa => "gpqa",
-            Task::GpqaCot => "gpqa-cot",
-            Task::GpqaCotZeroshot => "gpqa-cot-zeroshot",
-            Task::Arc => "arc",
-            Task::Humaneval => "humaneval",
-            Task::HumanevalInstruct => "humaneval-instruct",
-            Task::Mbpp => "mbpp",
-            Task::MbppInstruct => "mbpp-instruct",
-            Task::Ifeval => "ifeval",
-            Task::Longbench => "longbench",
-            Task::Bfcl => "bfcl",
-        }
+        self.entry().0
     }
 
     /// Returns the facts that are the same for all its questions.
     pub fn facts(self) -> Facts {
+        self.entry().1
+    }
+
+    /// Its name in the configuration, and its facts.
+    fn entry(self) -> (&'static str, Facts) {
         match self {
-            Task::Gsm8k => gsm8k::PLAIN,
-            Task::Gsm8kCot => gsm8k::COT,
-            Task::Gsm8kCotLlama => gsm8k::COT_LLAMA,
-            Task::Gsm8kCotZeroshot => gsm8k::COT_ZEROSHOT,
-            Task::Mmlu => mmlu::PLAIN,
-            Task::MmluCotZeroshot => mmlu::COT_ZEROSHOT,
-            Task::MmluPro => mmlu_pro::FACTS,
-            Task::Gpqa => gpqa::PLAIN,
-            Task::GpqaCot => gpqa::COT,
-            Task::GpqaCotZeroshot => gpqa::COT_ZEROSHOT,
-            Task::Arc => arc::FACTS,
-            Task::Humaneval | Task::HumanevalInstruct => code::HUMANEVAL,
-            Task::Mbpp => code::MBPP,
-            Task::MbppInstruct => code::MBPP_INSTRUCT,
-            Task::Ifeval => ifeval::FACTS,
-            Task::Longbench => longbench::FACTS,
-            Task::Bfcl => bfcl::FACTS,
+            Task::Gsm8k => ("gsm8k", gsm8k::PLAIN),
+            Task::Gsm8kCot => ("gsm8k-cot", gsm8k::COT),
+            Task::Gsm8kCotLlama => ("gsm8k-cot-llama", gsm8k::COT_LLAMA),
+            Task::Gsm8kCotZeroshot => ("gsm8k-cot-zeroshot", gsm8k::COT_ZEROSHOT),
+            Task::Mmlu => ("mmlu", mmlu::PLAIN),
+            Task::MmluCotZeroshot => ("mmlu-cot-zeroshot", mmlu::COT_ZEROSHOT),
+            Task::MmluPro => ("mmlu-pro", mmlu_pro::FACTS),
+            Task::Gpqa => ("gpqa", gpqa::PLAIN),
+            Task::GpqaCot => ("gpqa-cot", gpqa::COT),
+            Task::GpqaCotZeroshot => ("gpqa-cot-zeroshot", gpqa::COT_ZEROSHOT),
+            Task::Arc => ("arc", arc::FACTS),
+            Task::Humaneval => ("humaneval", code::HUMANEVAL),
+            Task::HumanevalInstruct => ("humaneval-instruct", code::HUMANEVAL),
+            Task::Mbpp => ("mbpp", code::MBPP),
+            Task::MbppInstruct => ("mbpp-instruct", code::MBPP_INSTRUCT),
+            Task::Ifeval => ("ifeval", ifeval::FACTS),
+            Task::Longbench => ("longbench", longbench::FACTS),
+            Task::Bfcl => ("bfcl", bfcl::FACTS),
         }
     }
 
@@ -204,10 +198,10 @@ impl Task {
     /// The subject of a row; none if it has none.
     pub fn subject(self, row: &Row, only: Option<&str>) -> Result<Option<String>, String> {
         match self {
-            Task::Mmlu | Task::MmluCotZeroshot => mmlu::subject(row, only).map(Some),
+            Task::Mmlu | Task::MmluCotZeroshot => row.subject("subject", only, "anatomy").map(Some),
             Task::MmluPro => row.label("category").map(Some),
             Task::Gpqa | Task::GpqaCot | Task::GpqaCotZeroshot => Ok(gpqa::subject(row)),
-            Task::Longbench => longbench::subject(row, only).map(Some),
+            Task::Longbench => row.subject("dataset", only, "hotpotqa").map(Some),
             Task::Bfcl => bfcl::subject(row).map(Some),
             _ => Ok(None),
         }

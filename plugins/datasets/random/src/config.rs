@@ -138,10 +138,9 @@ impl Config {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_free() && self.range_ratio.is_some() {
-            return Err(invalid(
+            return Err(Error::config(
                 "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and set the \
-                 range of lengths there"
-                    .to_owned(),
+                 range of lengths there",
             ));
         }
         self.check_classes()?;
@@ -156,21 +155,19 @@ impl Config {
                 }
             };
             if !holds {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`range-ratio` is {ratio}; expected a number {expected}"
                 )));
             }
         }
         if self.prefix_len > MOST_TOKENS {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`prefix-len` is {}; expected at most {MOST_TOKENS}",
                 self.prefix_len
             )));
         }
         if self.prefix_len > 0 && self.way() != Like::Vllm {
-            return Err(invalid(
-                "`prefix-len` belongs to `like = \"vllm\"`: leave it out".to_owned(),
-            ));
+            return Err(Error::config("`prefix-len` belongs to `like = \"vllm\"`: leave it out"));
         }
         Ok(())
     }
@@ -179,20 +176,20 @@ impl Config {
 impl Config {
     fn check_classes(&self) -> Result<(), Error> {
         if self.classes.len() > MOST_CLASSES {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`classes` has {} entries; expected at most {MOST_CLASSES}",
                 self.classes.len()
             )));
         }
         for (at, class) in self.classes.iter().enumerate() {
             if class.name.is_empty() {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`name` of entry {} of `classes` is empty; expected a name",
                     at + 1
                 )));
             }
             if self.classes[..at].iter().any(|other| other.name == class.name) {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`classes` has two entries named `{}`; expected different names",
                     class.name
                 )));
@@ -200,8 +197,4 @@ impl Config {
         }
         Ok(())
     }
-}
-
-pub(crate) fn invalid(message: String) -> Error {
-    Error::InvalidConfig(message)
 }

@@ -8,7 +8,7 @@ use runner_plugin::lengths::{Choice, Distribution, Lengths as Drawable, MOST_TOK
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use sharegpt_file::Like;
 
-use crate::config::{Config, invalid};
+use crate::config::Config;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
@@ -131,12 +131,12 @@ impl Lengths {
                 let outputs = around(output_len, output);
                 let longest = u64::from(config.prefix_len) + u64::from(*inputs.end());
                 if longest > MOST_TOKENS.into() {
-                    return Err(invalid(format!(
+                    return Err(Error::config(format!(
                         "`prefix-len` and `input-len` give prompts of {longest} tokens; expected at most {MOST_TOKENS}"
                     )));
                 }
                 if config.prefix_len + inputs.start() < 1 {
-                    return Err(invalid(format!(
+                    return Err(Error::config(format!(
                         "`input-len` is {input_len}, and with {added} tokens that the model adds and a `range-ratio` of {input} \
                          a prompt could have no tokens: set a larger `input-len` or `prefix-len`, or a smaller \
                          `range-ratio`"

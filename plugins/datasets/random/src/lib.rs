@@ -29,7 +29,6 @@ use runner_plugin::requests::fingerprint;
 use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
 use sharegpt_file::{Conversations, Like};
 
-use config::invalid;
 use source::{Entry, Source};
 
 pub use config::{Class, Config, Form, Ratio};
@@ -132,8 +131,8 @@ fn source(
     let facts = inputs.tokenizer.describe();
     let lengths = lengths::Lengths::from_config(config, facts.added_tokens, seed)?;
     if config.form == Form::Tokens && facts.approximate {
-        return Err(invalid(
-            "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),
+        return Err(Error::config(
+            "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text",
         ));
     }
     // LMDeploy drops empty texts before it shuffles; SGLang skips them later.
@@ -142,12 +141,12 @@ fn source(
         Conversations::open(&*inputs.files, FILE, config.way(), keep_empty)?
     {
         if inputs.files.open(TEXT).is_some() {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "prompts are cut from the file `{FILE}` or from the file `{TEXT}`, not from both: leave one of them out"
             )));
         }
         if config.way() == Like::Vllm {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`like = \"vllm\"` draws token ids and reads no file: leave `{FILE}` out, or take `like = \"sglang\"`"
             )));
         }
@@ -166,7 +165,7 @@ fn source(
     }
     if let Some(file) = inputs.files.open(TEXT) {
         if config.like.is_some() {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "no tool cuts prompts from a text: leave `like` out, or the file `{TEXT}`"
             )));
         }
@@ -174,15 +173,14 @@ fn source(
         return Ok(Box::new(text));
     }
     if config.way() == Like::Lmdeploy {
-        return Err(invalid(format!(
+        return Err(Error::config(format!(
             "`like = \"lmdeploy\"` cuts its prompts from a ShareGPT file: pass --dataset-path FILE, or set \
              `{FILE} = \"FILE\"` under [dataset.files], or take `like = \"sglang\"`"
         )));
     }
     let no_vocabulary = || {
-        invalid(
-            "the tokenizer has no tokens to draw from: pass the model's own with --tokenizer"
-                .to_owned(),
+        Error::config(
+            "the tokenizer has no tokens to draw from: pass the model's own with --tokenizer",
         )
     };
     if facts.approximate {

@@ -92,24 +92,15 @@ impl Text {
 
     /// `count` bytes from `place` on, and from the beginning again behind the end.
     fn read(&self, place: u64, count: u64) -> Result<Vec<u8>, Error> {
-        let mut read = Vec::new();
-        let mut at = place;
+        let size = self.file.size();
+        let (mut read, mut at) = (Vec::new(), place);
         while (read.len() as u64) < count {
-            let missing = (count - read.len() as u64).min(4 << 20) as u32;
-            let more = self.file.read(at, missing).map_err(|cause| {
-                Error::InvalidInput(format!(
-                    "the file `{}` cannot be read at byte {at}: {cause}",
-                    self.name
-                ))
-            })?;
-            if more.is_empty() && at == 0 {
-                return Err(Error::InvalidInput(format!(
-                    "the file `{}` has become empty while it was in use",
-                    self.name
-                )));
-            }
-            at = if more.is_empty() { 0 } else { at + more.len() as u64 };
-            read.extend(more);
+            let length = (count - read.len() as u64).min(size.saturating_sub(at).max(1));
+            read.extend(self.file.read_all(at, length).map_err(|cause| {
+                let name = &self.name;
+                Error::input(format!("the file `{name}` cannot be read at byte {at}: {cause}"))
+            })?);
+            at = (at + length) % size.max(1);
         }
         Ok(read)
     }

@@ -2,9 +2,8 @@
 //! in it. The content of a record is for the plugin; rows of Parquet are for `parquet-file`.
 #![forbid(unsafe_code)]
 
-mod cut;
 mod packed;
 mod zstd;
 
-pub use cut::{Cut, LONGEST, PIECE, Record, Records, cells};
-pub use packed::{Bytes, Packing, stream};
+pub use packed::{Packing, stream};
+pub use runner_plugin::records::{Cut, Place, Record, Records, cells};

@@ -9,7 +9,7 @@ use runner_plugin::lengths::{Distribution, Lengths, check_product};
 use runner_plugin::random::Python;
 use runner_plugin::requests::{TextRequest, TextRequests};
 use runner_plugin::words::{Text, stream};
-use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin::{Candidates, Error, Prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,32 +45,11 @@ impl Default for Config {
     }
 }
 
-pub struct Rerank(TextRequests<Query>);
+pub type Rerank = TextRequests<Query>;
 
 runner_plugin::export_dataset!(Rerank);
 
-impl Dataset for Rerank {
-    type Config = Config;
-
-    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
-        let document = config.document_len.lengths("document-len", 1..=1 << 20)?;
-        let documents = config.documents.lengths("documents", 1..=MOST_TEXTS)?;
-        check_product(("documents", &documents), ("document-len", &document))?;
-        let query = config.query_len.lengths("query-len", 1..=1 << 20)?;
-        let query = Query { query, document, documents, same_query: config.same_query };
-        Ok(Self(TextRequests::new(query, seed, inputs)?))
-    }
-
-    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.next(limit)
-    }
-
-    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.spare(limit)
-    }
-}
-
-struct Query {
+pub struct Query {
     query: Lengths,
     document: Lengths,
     documents: Lengths,
@@ -79,6 +58,16 @@ struct Query {
 
 impl TextRequest for Query {
     const NAME: &str = "rerank";
+
+    type Config = Config;
+
+    fn open(config: Config) -> Result<Self, Error> {
+        let document = config.document_len.lengths("document-len", 1..=1 << 20)?;
+        let documents = config.documents.lengths("documents", 1..=MOST_TEXTS)?;
+        check_product(("documents", &documents), ("document-len", &document))?;
+        let query = config.query_len.lengths("query-len", 1..=1 << 20)?;
+        Ok(Self { query, document, documents, same_query: config.same_query })
+    }
 
     /// The query is the first text.
     fn draw(&self, seed: u64, kind: u64, index: u64) -> Vec<(Python, u32)> {

@@ -120,13 +120,13 @@ impl Config {
             [("groups", Some(groups)), ("prompts-per-group", self.prompts_per_group)]
         {
             if number == Some(0) {
-                return Err(invalid(format!("`{key}` is 0; expected at least 1")));
+                return Err(Error::config(format!("`{key}` is 0; expected at least 1")));
             }
         }
         let lengths = |key: &str, given: &Option<Distribution>, default: u32, most: u32| {
             let given = given.clone().unwrap_or(Distribution::constant(default.into()));
             if given.as_constant().is_none() && self.algorithm != Algorithm::Runner {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or use that \
                      algorithm"
                 )));
@@ -135,21 +135,20 @@ impl Config {
         };
         let ratio = self.range_ratio.unwrap_or(1.0);
         if !(0.0..=1.0).contains(&ratio) {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`range-ratio` is {ratio}; expected a number from 0 to 1 (all lengths exact)"
             )));
         }
         if let Some(zipf) = self.zipf
             && !(zipf.is_finite() && zipf > 0.0)
         {
-            return Err(invalid(format!("`zipf` is {zipf}; expected more than 0")));
+            return Err(Error::config(format!("`zipf` is {zipf}; expected more than 0")));
         }
         let one = |number: &Distribution| number.as_constant() == Some(1.0);
         let single = self.turns.as_ref().is_none_or(one);
         if self.form == Form::Tokens && !single {
-            return Err(invalid(
-                "`as = \"tokens\"` cannot carry a conversation of several turns: leave `turns` out, or send text"
-                    .to_owned(),
+            return Err(Error::config(
+                "`as = \"tokens\"` cannot carry a conversation of several turns: leave `turns` out, or send text",
             ));
         }
         let usual = if vllm { 256 } else { 2048 };
@@ -160,7 +159,7 @@ impl Config {
         let questions = u64::from(turns.quantile(0.999)) * u64::from(question.quantile(0.999));
         let all = u64::from(prefix.quantile(0.999)) + questions;
         if all > MOST_TOKENS.into() {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`prefix-len` and `question-len` × `turns` give conversations of up to {all} tokens; expected at most \
                  {MOST_TOKENS}: set smaller numbers, or a `max` for a distribution"
             )));
@@ -195,16 +194,15 @@ impl Config {
                     .iter()
                     .map(|each| format!("`algorithm = \"{}\"`", each.name()))
                     .collect();
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "`{key}` belongs to {}: leave it out",
                     names.join(" and ")
                 )));
             }
         }
         if self.algorithm == Runner && self.zipf.is_some() && !self.shuffle {
-            return Err(invalid(
-                "`zipf` draws the prefixes at random, and with `shuffle = false` they take turns: leave one of them out"
-                    .to_owned(),
+            return Err(Error::config(
+                "`zipf` draws the prefixes at random, and with `shuffle = false` they take turns: leave one of them out",
             ));
         }
         Ok(())
@@ -219,8 +217,4 @@ impl Algorithm {
             Algorithm::Runner => "runner",
         }
     }
-}
-
-pub(crate) fn invalid(message: String) -> Error {
-    Error::InvalidConfig(message)
 }

@@ -19,7 +19,7 @@ mod vllm;
 use std::collections::{BTreeSet, VecDeque};
 
 use runner_plugin::report::Remarks;
-use runner_plugin::requests::fingerprint;
+use runner_plugin::requests::{fill, fingerprint};
 use runner_plugin::{
     Amount, Dataset, ENOUGH, Error, Inputs, Message, Prompt, Remark, Role, Sample,
 };
@@ -79,25 +79,22 @@ impl Dataset for SharedPrefix {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize && bytes < ENOUGH {
+        fill(limit, || {
             if let Some(sample) = self.ready.pop_front() {
-                bytes += sample.bytes();
-                samples.push(sample);
-                continue;
+                return Ok(Some(sample));
             }
-            let Some(conversation) = self.source.next(&*self.tokenizer)? else {
-                break;
-            };
-            if self.spares.contains(&fingerprint(&conversation.first)) {
-                self.remarks.dropped("prompt that was used for warmup", String::new);
-                continue;
+            while let Some(conversation) = self.source.next(&*self.tokenizer)? {
+                if self.spares.contains(&fingerprint(&conversation.first)) {
+                    self.remarks.dropped("prompt that was used for warmup", String::new);
+                    continue;
+                }
+                self.conversations += 1;
+                let name = format!("shared-prefix-{:06}", self.conversations);
+                self.ready = turns(&name, conversation, self.single, &*self.tokenizer).into();
+                return Ok(self.ready.pop_front());
             }
-            self.conversations += 1;
-            let name = format!("shared-prefix-{:06}", self.conversations);
-            self.ready = turns(&name, conversation, self.single, &*self.tokenizer).into();
-        }
-        Ok(samples)
+            Ok(None)
+        })
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 
 use runner_plugin::lengths::{Choice, MOST_TOKENS, Stream};
-use runner_plugin::random::NumpyGenerator;
+use runner_plugin::random::{NumpyGenerator, mixed};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::{Form, Shape, invalid};
+use crate::config::{Form, Shape};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
 /// The most draws and adjustments of a text.
@@ -69,8 +69,8 @@ impl Runner {
     }
 
     fn generator(&self, purpose: Purpose, number: u64) -> NumpyGenerator {
-        let stream = scrambled(scrambled(self.seed) ^ purpose as u64);
-        NumpyGenerator::new(scrambled(stream ^ number))
+        let stream = mixed(mixed(self.seed) ^ purpose as u64);
+        NumpyGenerator::new(mixed(stream ^ number))
     }
 
     fn prefix(&mut self, group: u32, tokenizer: &dyn Tokenizer) -> Vec<u32> {
@@ -175,7 +175,7 @@ impl Runner {
         let mut left = u64::from(MOST_TOKENS) - prefix.len().min(MOST_TOKENS as usize) as u64;
         let mut spend = |tokens: u32| {
             left = left.checked_sub(tokens.into()).ok_or_else(|| {
-                invalid(format!(
+                Error::config(format!(
                     "{name} has more than {MOST_TOKENS} tokens: set a smaller `max` for the distributions"
                 ))
             })?;
@@ -226,13 +226,4 @@ impl Source for Runner {
     fn remarks(&self) -> Option<&Remarks> {
         Some(&self.remarks)
     }
-}
-
-/// A number whose bits all depend on all bits of another: the finalizer of SplitMix64
-/// (<https://prng.di.unimi.it/splitmix64.c>).
-fn scrambled(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }

@@ -12,7 +12,7 @@ use runner_plugin::lengths::Choice;
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
+use crate::config::{Form, MOST_PROMPTS, Shape};
 use crate::source::{Content, Conversation, Population, Source, decoded};
 
 const PROMPTS_PER_GROUP: u32 = 16;
@@ -63,13 +63,13 @@ impl Sglang {
         let longest =
             (shape.prefix.quantile(0.0), shape.question.quantile(0.0), shape.output.quantile(0.0));
         if questions > MOST_PROMPTS {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`groups` × `prompts-per-group` × `turns` is {questions}; expected at most {MOST_PROMPTS}"
             )));
         }
         let ids = u64::from(groups) * u64::from(longest.0) + questions * u64::from(longest.1);
         if ids > MOST_IDS {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "all prefixes and questions together have up to {ids} tokens; expected at most {MOST_IDS}, since all are \
                  drawn before the first request: use fewer or shorter prompts, or `algorithm = \"runner\"`"
             )));
@@ -193,12 +193,7 @@ impl Source for Sglang {
             Form::Tokens => Content::Tokens([prefix, question].concat()),
             Form::Text => Content::Text(tokenizer.decode(&[prefix, question]).join("\n\n")),
         };
-        Ok(Conversation {
-            input_tokens: first.tokens(tokenizer),
-            first,
-            later: Vec::new(),
-            output_tokens: vec![output],
-        })
+        Ok(Conversation::single(first, output, tokenizer))
     }
 }
 

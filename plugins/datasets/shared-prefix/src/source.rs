@@ -4,7 +4,7 @@ use runner_plugin::lengths::Stream;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Facts, Prompt, Tokenizer};
 
-use crate::config::{Form, invalid};
+use crate::config::Form;
 
 pub(crate) trait Source {
     /// The next conversation to measure; none ends the sequence.
@@ -29,6 +29,14 @@ pub(crate) struct Conversation {
     pub(crate) later: Vec<String>,
     /// Output tokens to request in each turn.
     pub(crate) output_tokens: Vec<u32>,
+}
+
+impl Conversation {
+    /// A conversation of one turn.
+    pub(crate) fn single(first: Content, output_tokens: u32, tokenizer: &dyn Tokenizer) -> Self {
+        let (input_tokens, later) = (first.tokens(tokenizer), Vec::new());
+        Self { first, input_tokens, later, output_tokens: vec![output_tokens] }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -83,9 +91,8 @@ impl Population {
     pub(crate) fn new(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
         if facts.approximate {
             if form == Form::Tokens {
-                return Err(invalid(
-                    "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text"
-                        .to_owned(),
+                return Err(Error::config(
+                    "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text",
                 ));
             }
             return Self::plain(facts);
@@ -123,8 +130,5 @@ impl Population {
 }
 
 fn no_tokens() -> Error {
-    invalid(
-        "the tokenizer has no tokens to draw from: pass the model's own with --tokenizer"
-            .to_owned(),
-    )
+    Error::config("the tokenizer has no tokens to draw from: pass the model's own with --tokenizer")
 }

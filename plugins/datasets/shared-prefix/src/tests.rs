@@ -31,9 +31,7 @@ fn prompt_json(sample: &Sample) -> serde_json::Value {
     match &sample.prompt {
         Prompt::Text(text) => text.as_str().into(),
         Prompt::Tokens(ids) => ids.clone().into(),
-        Prompt::Messages(messages) => said_by(messages),
-        Prompt::Continuation(next) => said_by(&next.messages),
-        other => panic!("expected a conversation, text or tokens, got {}", other.kind()),
+        conversation => said_by(conversation.messages()),
     }
 }
 

@@ -7,7 +7,7 @@
 use runner_plugin::random::{NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
+use crate::config::{Form, MOST_PROMPTS, Shape};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
 const MENDINGS: u32 = 10;
@@ -58,23 +58,22 @@ impl Vllm {
         let each = match (shape.prompts_per_group, count) {
             (Some(each), _) => each.into(),
             (None, Some(count)) if count < groups => {
-                return Err(invalid(format!(
+                return Err(Error::config(format!(
                     "the run has {count} requests and `groups` is {groups}; expected at least one request for each \
                      prefix: take more requests or fewer `groups`"
                 )));
             }
             (None, Some(count)) => count / groups,
             (None, None) => {
-                return Err(invalid(
+                return Err(Error::config(
                     "`algorithm = \"vllm\"` divides the number of requests among the prefixes, and this run is not \
-                     limited by a number of requests: limit it, or set `prompts-per-group`"
-                        .to_owned(),
+                     limited by a number of requests: limit it, or set `prompts-per-group`",
                 ));
             }
         };
         let total = each.saturating_mul(groups);
         if total > MOST_PROMPTS {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "`groups` × the prompts of each is {total}; expected at most {MOST_PROMPTS}"
             )));
         }
@@ -83,7 +82,7 @@ impl Vllm {
         let bytes = 4 * groups * u64::from(prefix_len)
             + 4 * kept * u64::from(question_len).min(LONG as u64);
         if bytes > MOST_BYTES {
-            return Err(invalid(format!(
+            return Err(Error::config(format!(
                 "the token ids of all prompts take {bytes} bytes; expected at most {MOST_BYTES}: take fewer or shorter \
                  prompts, or `algorithm = \"runner\"`, which keeps none"
             )));
@@ -154,26 +153,15 @@ impl Source for Vllm {
         };
         let prefix = &self.prefixes[at / self.prompts_per_group as usize];
         let first = Content::Text(decoded(tokenizer, [&prefix[..], &question].concat()));
-        Ok(Some(Conversation {
-            input_tokens: first.tokens(tokenizer),
-            first,
-            later: Vec::new(),
-            output_tokens: vec![self.output_len],
-        }))
+        Ok(Some(Conversation::single(first, self.output_len, tokenizer)))
     }
 
     fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error> {
         let lengths = [self.prefix_len, self.question_len];
         let ids =
             lengths.map(|length| mended(tokenizer, &mut self.apart, &self.population, length));
-        let ids = ids.concat();
-        let first = Content::Text(decoded(tokenizer, ids));
-        Ok(Conversation {
-            input_tokens: first.tokens(tokenizer),
-            first,
-            later: Vec::new(),
-            output_tokens: vec![self.output_len],
-        })
+        let first = Content::Text(decoded(tokenizer, ids.concat()));
+        Ok(Conversation::single(first, self.output_len, tokenizer))
     }
 }
 

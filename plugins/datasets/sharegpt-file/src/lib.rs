@@ -161,7 +161,13 @@ impl Conversations {
         let Some(span) = self.spans.get(position).copied() else {
             return Ok(None);
         };
-        let turns = self.bytes(span)?;
+        let turns = self.file.read_all(span.offset(), span.length.into()).map_err(|cause| {
+            Error::InvalidInput(format!(
+                "the file `{}` cannot be read at byte {}: {cause}",
+                self.name,
+                span.offset()
+            ))
+        })?;
         // Brackets around make an array of the turns and of the commas between them.
         let text = [b"[", &turns[..], b"]"].concat();
         let turns = serde_json::from_slice(&text).map_err(|error| {
@@ -177,25 +183,4 @@ impl Conversations {
         Ok(Some(turns))
     }
 
-    fn bytes(&self, span: Span) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::with_capacity(span.length as usize);
-        while bytes.len() < span.length as usize {
-            let offset = span.offset() + bytes.len() as u64;
-            let wanted = (span.length - bytes.len() as u32).min(scan::MOST);
-            let read = self.file.read(offset, wanted).map_err(|cause| {
-                Error::InvalidInput(format!(
-                    "the file `{}` cannot be read at byte {offset}: {cause}",
-                    self.name
-                ))
-            })?;
-            if read.is_empty() {
-                return Err(Error::InvalidInput(format!(
-                    "the file `{}` has become shorter while it was in use: nothing is left at byte {offset}",
-                    self.name
-                )));
-            }
-            bytes.extend_from_slice(&read);
-        }
-        Ok(bytes)
-    }
 }

@@ -10,9 +10,6 @@ use runner_plugin::{Error, File};
 /// Bytes to read at once: small enough for a cache, large enough that calls do not count.
 const PIECE: u32 = 1 << 20;
 
-/// The most that a file gives at once.
-pub(crate) const MOST: u32 = 4 << 20;
-
 const DEEPEST: u32 = 128;
 
 /// A mistake in a file, and its place.

@@ -29,9 +29,8 @@ impl Bounds {
             )));
         }
         if config.context_len.is_some() && config.like != Like::Sglang {
-            return Err(Error::InvalidConfig(
-                "`context-len` belongs to `like = \"sglang\"`; the other tools have their own bounds: leave it out"
-                    .to_owned(),
+            return Err(Error::config(
+                "`context-len` belongs to `like = \"sglang\"`; the other tools have their own bounds: leave it out",
             ));
         }
         Ok(match config.like {

@@ -17,8 +17,9 @@ use std::collections::HashSet;
 
 use runner_plugin::random::Python;
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fill;
 use runner_plugin::{
-    Amount, Dataset, ENOUGH, Error, Inputs, Media, Message, Part, Prompt, Remark, Role, Sample, log,
+    Amount, Dataset, Error, Inputs, Media, Message, Part, Prompt, Remark, Role, Sample, log,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,13 +143,13 @@ impl Dataset for Speech {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
         let there = self.recordings.len() - self.spared;
-        while samples.len() < limit as usize && bytes < ENOUGH && there > 0 {
-            let (pass, at) = (self.given / there, self.given % there);
-            if pass > 0 && !self.config.repeat {
-                break;
+        fill(limit, || {
+            let pass = self.given.checked_div(there).unwrap_or(1);
+            if there == 0 || (pass > 0 && !self.config.repeat) {
+                return Ok(None);
             }
+            let at = self.given % there;
             let mut id = self.recordings[at].id.clone();
             if pass > 0 {
                 let reason = "recording, because there are fewer than the run measures";
@@ -156,29 +157,22 @@ impl Dataset for Speech {
                 // Names of the first pass have smaller numbers, if any. The number before it stays.
                 id = format!("{id}#{}", self.given + 1);
             }
-            let sample = self.sample(at, id)?;
-            bytes += sample.bytes();
-            samples.push(sample);
             self.given += 1;
-        }
-        Ok(samples)
+            self.sample(at, id).map(Some)
+        })
     }
 
     /// From the end, so that the measured samples come first.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        // One is left to measure.
-        while samples.len() < limit as usize
-            && bytes < ENOUGH
-            && self.spared + 1 < self.recordings.len()
-        {
+        fill(limit, || {
+            // One is left to measure.
+            if self.spared + 1 >= self.recordings.len() {
+                return Ok(None);
+            }
             self.spared += 1;
             let at = self.recordings.len() - self.spared;
-            let sample = self.sample(at, format!("speech-spare-{:06}", self.spared))?;
-            bytes += sample.bytes();
-            samples.push(sample);
-        }
-        Ok(samples)
+            self.sample(at, format!("speech-spare-{:06}", self.spared)).map(Some)
+        })
     }
 
     fn remarks(&self) -> Vec<Remark> {

@@ -130,13 +130,5 @@ pub fn bytes(file: &dyn File, most: u64) -> Result<Vec<u8>, String> {
     if size > most {
         return Err(format!("it has {size} bytes; expected at most {most}"));
     }
-    let mut bytes = Vec::with_capacity(size as usize);
-    while (bytes.len() as u64) < size {
-        let piece = file.read(bytes.len() as u64, 4 << 20)?;
-        if piece.is_empty() {
-            return Err("it became shorter while it was read".to_owned());
-        }
-        bytes.extend(piece);
-    }
-    Ok(bytes)
+    file.read_all(0, size)
 }

@@ -74,29 +74,33 @@ pub struct Columns {
 }
 
 /// All rows, and the mistakes of the rows that cannot be used.
-#[derive(Debug, Default)]
-pub struct Rows {
+pub struct Rows<'p> {
+    places: &'p Places,
+    columns: &'p Columns,
     pub rows: Vec<Row>,
     pub wrong: Vec<String>,
     bytes: usize,
 }
 
-pub fn read(places: &Places, layout: Option<Layout>, columns: &Columns) -> Result<Rows, Error> {
-    let mut rows = Rows::default();
+pub fn read<'p>(
+    places: &'p Places,
+    layout: Option<Layout>,
+    columns: &'p Columns,
+) -> Result<Rows<'p>, Error> {
+    let mut rows = Rows { places, columns, rows: Vec::new(), wrong: Vec::new(), bytes: 0 };
     if !places.is_folder() {
         let file = places.open(DATA).ok_or_else(no_data)?;
         match layout {
-            Some(Layout::Librispeech) => rows.of_transcripts(places, DATA, file)?,
+            Some(Layout::Librispeech) => rows.of_transcripts(DATA, file)?,
             Some(Layout::TextFiles) => {
-                return Err(Error::InvalidConfig(
-                    "key `layout`: text-files needs a folder; give one as `data` under [dataset.files], or with --dataset-path"
-                        .to_owned(),
+                return Err(Error::config(
+                    "key `layout`: text-files needs a folder; give one as `data` under [dataset.files], or with --dataset-path",
                 ));
             }
             Some(Layout::Audiofolder | Layout::Manifest) => {
-                rows.of_table(places, DATA, file, columns)?;
+                rows.of_table(DATA, file)?;
             }
-            None => rows.of_file(places, DATA, file, columns)?,
+            None => rows.of_file(DATA, file)?,
         }
         return Ok(rows);
     }
@@ -108,19 +112,18 @@ pub fn read(places: &Places, layout: Option<Layout>, columns: &Columns) -> Resul
         };
         match layout {
             Layout::Audiofolder | Layout::Manifest => {
-                rows.of_table(places, name, file()?, columns)?;
+                rows.of_table(name, file()?)?;
             }
-            Layout::Librispeech => rows.of_transcripts(places, name, file()?)?,
-            Layout::TextFiles => rows.of_sound(places, name)?,
+            Layout::Librispeech => rows.of_transcripts(name, file()?)?,
+            Layout::TextFiles => rows.of_sound(name)?,
         }
     }
     Ok(rows)
 }
 
 fn no_data() -> Error {
-    Error::InvalidInput(
-        "no file `data`: name a folder of sounds or a list of them with --dataset-path, or as `data` under [dataset.files]"
-            .to_owned(),
+    Error::input(
+        "no file `data`: name a folder of sounds or a list of them with --dataset-path, or as `data` under [dataset.files]",
     )
 }
 
@@ -165,15 +168,9 @@ fn found(places: &Places, layout: Option<Layout>) -> Result<(Layout, Vec<&str>),
     })
 }
 
-impl Rows {
+impl Rows<'_> {
     /// A file of an unknown kind: a table, or lines of names and texts.
-    fn of_file(
-        &mut self,
-        places: &Places,
-        name: &str,
-        file: Box<dyn File>,
-        columns: &Columns,
-    ) -> Result<(), Error> {
+    fn of_file(&mut self, name: &str, file: Box<dyn File>) -> Result<(), Error> {
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let head = file.read(0, 64 << 10).map_err(wrong)?;
         let head = String::from_utf8_lossy(&head);
@@ -184,24 +181,18 @@ impl Rows {
                 first.split([',', '\t']).any(|cell| cell.trim_matches(['"', '\r']) == *name)
             })
         };
-        let own = columns.file.as_deref();
+        let own = self.columns.file.as_deref();
         let is_table = first.starts_with(['{', '['])
             || is_named(&FILES)
             || own.is_some_and(|own| is_named(&[own]));
-        if !is_table && places.sound_of(name, first_word).is_some() {
-            return self.of_transcripts(places, name, file);
+        if !is_table && self.places.sound_of(name, first_word).is_some() {
+            return self.of_transcripts(name, file);
         }
-        self.of_table(places, name, file, columns)
+        self.of_table(name, file)
     }
 
     /// Rows with columns: JSON lines, a JSON array, CSV, or TSV.
-    fn of_table(
-        &mut self,
-        places: &Places,
-        name: &str,
-        file: Box<dyn File>,
-        columns: &Columns,
-    ) -> Result<(), Error> {
+    fn of_table(&mut self, name: &str, file: Box<dyn File>) -> Result<(), Error> {
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
         let head = file.read(0, 4096).map_err(wrong)?;
@@ -241,7 +232,7 @@ impl Rows {
             if !is_json && row.as_ref().is_ok_and(Map::is_empty) {
                 continue;
             }
-            let made = row.and_then(|row| of_columns(places, name, &row, columns));
+            let made = row.and_then(|row| of_columns(self.places, name, &row, self.columns));
             match made {
                 Ok((sound, text, duration)) => self.add(Row { place, sound, text, duration })?,
                 Err(cause) => self.wrong.push(format!("{place}: {cause}")),
@@ -251,12 +242,7 @@ impl Rows {
     }
 
     /// Lines of a sound's name and its text, as LibriSpeech has them.
-    fn of_transcripts(
-        &mut self,
-        places: &Places,
-        name: &str,
-        file: Box<dyn File>,
-    ) -> Result<(), Error> {
+    fn of_transcripts(&mut self, name: &str, file: Box<dyn File>) -> Result<(), Error> {
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
         let mut records = Records::new(stream(&file, Packing::Not), Cut::Lines);
@@ -268,7 +254,7 @@ impl Rows {
             };
             let line = line.trim();
             let (id, text) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-            match places.sound_of(name, id) {
+            match self.places.sound_of(name, id) {
                 Some(sound) => {
                     self.add(Row { place, sound, text: text.trim().to_owned(), duration: None })?
                 }
@@ -281,11 +267,11 @@ impl Rows {
     }
 
     /// A sound with its text in a file of its own.
-    fn of_sound(&mut self, places: &Places, name: &str) -> Result<(), Error> {
+    fn of_sound(&mut self, name: &str) -> Result<(), Error> {
         let beside = name.rsplit_once('.').map_or(name, |(before, _)| before);
         let beside = format!("{beside}.txt");
         let place = format!("file `{name}`");
-        let Some(file) = places.open(&beside) else {
+        let Some(file) = self.places.open(&beside) else {
             let cause = format!("{place}: no text for it: expected a file `{beside}`");
             self.wrong.push(cause);
             return Ok(());

@@ -1,6 +1,6 @@
 //! Every layout gives the same recordings, bad files are named together, and headers say lengths.
 
-use runner_plugin::{Dataset, Error, Part, Prompt, Sample, Treatment};
+use runner_plugin::{Dataset, Error, Part, Sample, Treatment};
 use runner_plugin_testing::datasets;
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
@@ -58,9 +58,8 @@ fn refused(files: Named, config: &str) -> String {
 
 /// Name, media type, length of the file, and reference.
 fn facts(sample: &Sample) -> (String, String, usize, Value) {
-    let Prompt::Messages(messages) = &sample.prompt else { panic!("{:?}", sample.prompt) };
-    let [.., Part::Audio(media)] = &messages[0].parts[..] else {
-        panic!("{:?}", messages[0].parts)
+    let [.., Part::Audio(media)] = &sample.prompt.messages()[0].parts[..] else {
+        panic!("{:?}", sample.prompt)
     };
     let reference = serde_json::from_str(sample.reference.as_deref().unwrap()).unwrap();
     (sample.id.clone(), media.media_type.clone(), media.bytes.len(), reference)
@@ -267,8 +266,7 @@ fn columns_prompts_and_lengths_are_chosen() {
     assert_eq!(ids, ["b", "b#3"]);
     assert_eq!(facts(&samples[1]).3, json!({"text": "C", "seconds": 0.5}));
     assert_eq!(samples[0].parameters.as_deref(), Some(r#"{"language":"en"}"#));
-    let Prompt::Messages(messages) = &samples[0].prompt else { panic!() };
-    assert_eq!(messages[0].parts[0], Part::Text("Write it down.".to_owned()));
+    assert_eq!(samples[0].prompt.messages()[0].parts[0], Part::Text("Write it down.".to_owned()));
     assert_eq!(dataset.remarks()[0].reason, "sound longer than `max-seconds`");
     let message = refused(files(), r#"{"file-column": "clip", "min-seconds": 60}"#);
     assert!(message.contains("3 were left out"), "{message}");

@@ -16,6 +16,8 @@
 //! there is no `-unparsed`.
 #![deny(unsafe_code)]
 
+use std::borrow::Cow;
+
 use judging::{Part, python, reference, texts, truth};
 use regex_lite::{Regex, RegexBuilder};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
@@ -90,12 +92,11 @@ impl Scorer for Contains {
         if config.name.is_empty() || config.name.len() > 100 {
             wrong.push("key `name`: expected 1 to 100 bytes".to_owned());
         }
-        let pattern = match &config.pattern {
-            Some(pattern) => Target::new(pattern, &config)
+        let pattern = config.pattern.as_ref().and_then(|pattern| {
+            Target::new(pattern, &config)
                 .map_err(|error| wrong.push(format!("key `pattern`: {error}")))
-                .ok(),
-            None => None,
-        };
+                .ok()
+        });
         if !wrong.is_empty() {
             return Err(Error::InvalidConfig(wrong.join("\n")));
         }
@@ -105,7 +106,7 @@ impl Scorer for Contains {
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
         let text = self.config.part.text(exchange);
         let found = if let Some(pattern) = &self.pattern {
-            pattern.is_in(&text)
+            pattern.is_in(&text, &self.config)
         } else {
             let Some(reference) = reference(exchange)? else {
                 return Ok(Vec::new());
@@ -118,15 +119,15 @@ impl Scorer for Contains {
                     let id = &exchange.id;
                     Error::InvalidInput(format!("the reference of sample {id}: {error}"))
                 })?;
-            wanted.iter().any(|wanted| wanted.is_in(&text))
+            wanted.iter().any(|wanted| wanted.is_in(&text, &self.config))
         };
         Ok(vec![truth(&self.config.name, found)])
     }
 }
 
 enum Target {
-    Text { text: String, ignore_case: bool },
-    Prefix { text: String, ignore_case: bool },
+    /// A text, in lower case if case is ignored.
+    Text(String),
     Pattern(Regex),
 }
 
@@ -135,45 +136,38 @@ impl Target {
         if text.is_empty() {
             return Err("expected a text; an empty one is in every answer".to_owned());
         }
-        let ignore_case = config.ignore_case;
-        let folded = || {
-            if ignore_case { text.to_lowercase() } else { text.to_owned() }
-        };
-        Ok(match config.mode {
-            Mode::Contains => Target::Text { text: folded(), ignore_case },
-            Mode::Prefix => Target::Prefix { text: folded(), ignore_case },
-            Mode::Regex if text.chars().count() > LONGEST_PATTERN => {
-                return Err(format!(
-                    "expected a pattern of at most {LONGEST_PATTERN} characters, got {}",
-                    text.chars().count()
-                ));
-            }
-            Mode::Regex => RegexBuilder::new(text)
-                .case_insensitive(ignore_case)
-                .size_limit(LARGEST_PATTERN)
-                .build()
-                .map(Target::Pattern)
-                .map_err(|error| {
-                    format!("expected a pattern that regex-lite reads, got `{text}`: {error}")
-                })?,
-        })
+        if config.mode != Mode::Regex {
+            let folded = if config.ignore_case { text.to_lowercase() } else { text.to_owned() };
+            return Ok(Target::Text(folded));
+        }
+        let length = text.chars().count();
+        if length > LONGEST_PATTERN {
+            return Err(format!(
+                "expected a pattern of at most {LONGEST_PATTERN} characters, got {length}"
+            ));
+        }
+        (RegexBuilder::new(text).case_insensitive(config.ignore_case))
+            .size_limit(LARGEST_PATTERN)
+            .build()
+            .map(Target::Pattern)
+            .map_err(|error| {
+                format!("expected a pattern that regex-lite reads, got `{text}`: {error}")
+            })
     }
 
-    fn is_in(&self, answer: &str) -> bool {
-        match self {
-            Target::Text { text, ignore_case: true } => {
-                answer.to_lowercase().contains(text.as_str())
-            }
-            Target::Text { text, .. } => answer.contains(text.as_str()),
-            Target::Prefix { text, ignore_case } => {
-                let answer = answer.trim_start_matches(python::is_space);
-                if *ignore_case {
-                    answer.to_lowercase().starts_with(text.as_str())
-                } else {
-                    answer.starts_with(text.as_str())
-                }
-            }
-            Target::Pattern(pattern) => pattern.is_match(answer),
+    fn is_in(&self, answer: &str, config: &Config) -> bool {
+        let text = match self {
+            Target::Text(text) => text.as_str(),
+            Target::Pattern(pattern) => return pattern.is_match(answer),
+        };
+        let answer = if config.ignore_case {
+            Cow::Owned(answer.to_lowercase())
+        } else {
+            Cow::Borrowed(answer)
+        };
+        match config.mode {
+            Mode::Prefix => answer.trim_start_matches(python::is_space).starts_with(text),
+            Mode::Contains | Mode::Regex => answer.contains(text),
         }
     }
 }

@@ -204,7 +204,9 @@ impl Instruction {
                 let lower = answer.to_lowercase();
                 amount.fits(lower.chars().filter(|c| c == letter).count())
             }
-            Self::Paragraphs(count) => paragraphs(answer).is_some_and(|found| is(found, *count)),
+            Self::Paragraphs(count) => {
+                parts(answer, "***").is_some_and(|found| is(found.len(), *count))
+            }
             Self::Words(amount) => amount.fits(find::words(answer)),
             Self::FirstWord { paragraphs, nth, word } => {
                 begins_with(answer, *paragraphs, *nth, word)
@@ -220,7 +222,9 @@ impl Instruction {
             Self::Sections(splitter, count) => splitter.sections(answer) as f64 >= *count,
             Self::Json => json::is_json(unfenced(answer)),
             Self::Title => find::has_title(answer),
-            Self::TwoResponses => are_two(answer),
+            Self::TwoResponses => {
+                matches!(parts(answer, "******").as_deref(), Some([one, other]) if one != other)
+            }
             Self::RepeatPrompt(prompt) => {
                 python::strip(answer).to_lowercase().starts_with(prompt.as_str())
             }
@@ -245,20 +249,14 @@ fn is(found: usize, wanted: f64) -> bool {
     (found as f64 - wanted).abs() < f64::EPSILON
 }
 
-/// The number of paragraphs between `***`, without empty ends; `None` if another is empty.
-fn paragraphs(answer: &str) -> Option<usize> {
-    let parts: Vec<&str> = answer.split("***").collect();
+/// The parts between separators, without empty ends; `None` if another is empty.
+fn parts<'a>(answer: &'a str, separator: &str) -> Option<Vec<&'a str>> {
+    let parts: Vec<&str> = answer.split(separator).map(python::strip).collect();
     let last = parts.len() - 1;
-    let mut count = parts.len();
-    for (index, part) in parts.iter().enumerate() {
-        if python::strip(part).is_empty() {
-            if index != 0 && index != last {
-                return None;
-            }
-            count -= 1;
-        }
-    }
-    Some(count)
+    let is_end = |index: usize| index == 0 || index == last;
+    let is_allowed = |(index, part): (usize, &&str)| !part.is_empty() || is_end(index);
+    (parts.iter().enumerate().all(is_allowed))
+        .then(|| parts.into_iter().filter(|part| !part.is_empty()).collect())
 }
 
 /// True if the number of paragraphs is the wanted one, and the nth begins with the word.
@@ -284,19 +282,4 @@ fn unfenced(answer: &str) -> &str {
         text = text.strip_prefix(fence).unwrap_or(text);
     }
     python::strip(text.strip_suffix("```").unwrap_or(text))
-}
-
-/// True if there are two different answers between `******`.
-fn are_two(answer: &str) -> bool {
-    let parts: Vec<&str> = answer.split("******").map(python::strip).collect();
-    let last = parts.len() - 1;
-    let mut found = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
-        match part.is_empty() {
-            true if index != 0 && index != last => return false,
-            true => {}
-            false => found.push(part),
-        }
-    }
-    found.len() == 2 && found[0] != found[1]
 }

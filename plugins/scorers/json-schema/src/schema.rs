@@ -21,17 +21,10 @@ enum Form {
     List,
     Table,
     Patterns,
-    Count,
-    Number,
-    Positive,
-    Names,
-    NamesByName,
-    Types,
-    Values,
-    Truth,
     Pattern,
     Pointer,
-    Any,
+    /// A value for which the test holds; the text says which these are.
+    Is(&'static str, fn(&Value) -> bool),
 }
 
 fn form(keyword: &str, is_root: bool) -> Option<Form> {
@@ -48,19 +41,31 @@ fn form(keyword: &str, is_root: bool) -> Option<Form> {
         "$defs" | "definitions" | "dependentSchemas" | "properties" => Form::Table,
         "patternProperties" => Form::Patterns,
         "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems"
-        | "minLength" | "minProperties" => Form::Count,
-        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => Form::Number,
-        "multipleOf" => Form::Positive,
-        "required" => Form::Names,
-        "dependentRequired" => Form::NamesByName,
-        "type" => Form::Types,
-        "enum" => Form::Values,
-        "uniqueItems" => Form::Truth,
+        | "minLength" | "minProperties" => Form::Is("an integer from 0", Value::is_u64),
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => {
+            Form::Is("a number", Value::is_number)
+        }
+        "multipleOf" => {
+            Form::Is("a number above 0", |value| value.as_f64().is_some_and(|number| number > 0.0))
+        }
+        "required" => Form::Is("a list of different texts", are_names),
+        "dependentRequired" => Form::Is("a table of lists of different texts", |value| {
+            value.as_object().is_some_and(|table| table.values().all(are_names))
+        }),
+        "type" => Form::Is(
+            "null, boolean, integer, number, string, array or object, or a list of them",
+            |value| match value {
+                Value::Array(list) => are_names(value) && list.iter().all(is_type),
+                name => is_type(name),
+            },
+        ),
+        "enum" => Form::Is("a list", Value::is_array),
+        "uniqueItems" => Form::Is("true or false", Value::is_boolean),
         "pattern" => Form::Pattern,
         "$ref" => Form::Pointer,
         "$id" if !is_root => return None,
         "$comment" | "$id" | "$schema" | "const" | "default" | "deprecated" | "description"
-        | "examples" | "format" | "readOnly" | "title" | "writeOnly" => Form::Any,
+        | "examples" | "format" | "readOnly" | "title" | "writeOnly" => Form::Is("", |_| true),
         _ => return None,
     })
 }
@@ -169,36 +174,8 @@ impl Reading<'_> {
                 }
                 None => "a table of schemas",
             },
-            Form::Count if value.as_u64().is_some() => return,
-            Form::Count => "an integer from 0",
-            Form::Number if value.is_number() => return,
-            Form::Number => "a number",
-            Form::Positive if value.as_f64().is_some_and(|number| number > 0.0) => return,
-            Form::Positive => "a number above 0",
-            Form::Names if are_names(value) => return,
-            Form::Names => "a list of different texts",
-            Form::NamesByName => match value.as_object() {
-                Some(table) if table.values().all(are_names) => return,
-                _ => "a table of lists of different texts",
-            },
-            Form::Types => {
-                let known = |name: &Value| {
-                    let names =
-                        ["null", "boolean", "integer", "number", "string", "array", "object"];
-                    name.as_str().is_some_and(|name| names.contains(&name))
-                };
-                if known(value)
-                    || (are_names(value)
-                        && value.as_array().is_some_and(|list| list.iter().all(known)))
-                {
-                    return;
-                }
-                "null, boolean, integer, number, string, array or object, or a list of them"
-            }
-            Form::Values if value.is_array() => return,
-            Form::Values => "a list",
-            Form::Truth if value.is_boolean() => return,
-            Form::Truth => "true or false",
+            Form::Is(_, holds) if holds(value) => return,
+            Form::Is(expected, _) => expected,
             Form::Pattern => match value.as_str() {
                 Some(pattern) => return self.pattern(pattern, place),
                 None => "a pattern",
@@ -212,7 +189,6 @@ impl Reading<'_> {
                 }
                 None => "a place in this schema, as `#` or `#/$defs/NAME`",
             },
-            Form::Any => return,
         };
         self.say(place, &format!("expected {expected}"));
     }
@@ -247,6 +223,11 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+fn is_type(name: &Value) -> bool {
+    let names = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    name.as_str().is_some_and(|name| names.contains(&name))
 }
 
 fn are_names(value: &Value) -> bool {

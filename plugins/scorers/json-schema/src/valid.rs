@@ -114,16 +114,10 @@ impl Judging<'_> {
     ) -> Result<bool, Endless> {
         let prefix =
             table.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        for (schema, item) in prefix.iter().zip(list) {
+        let further = table.get("items").into_iter().cycle();
+        for (schema, item) in prefix.iter().chain(further).zip(list) {
             if !self.valid(schema, item, depth)? {
                 return Ok(false);
-            }
-        }
-        if let Some(schema) = table.get("items") {
-            for item in list.iter().skip(prefix.len()) {
-                if !self.valid(schema, item, depth)? {
-                    return Ok(false);
-                }
             }
         }
         if let Some(schema) = table.get("contains") {

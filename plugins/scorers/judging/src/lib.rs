@@ -17,6 +17,7 @@ pub mod python;
 
 use std::borrow::Cow;
 
+use runner_plugin::report::shortened;
 use runner_plugin::{Error, Exchange, Score};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -127,11 +128,7 @@ pub fn text(value: &Value) -> Option<String> {
 /// A value as JSON, cut after 80 characters.
 #[must_use]
 pub fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&value.to_string(), 80)
 }
 
 #[cfg(test)]

@@ -104,8 +104,8 @@ impl Scorer for Overlap {
             .iter()
             .any(|measure| config.measures.iter().filter(|m| *m == measure).count() > 1);
         if config.measures.is_empty() || twice {
-            return Err(Error::InvalidConfig(
-                "key `measures`: expected some of rouge-l, chrf, squad-exact and squad-f1, each once".to_owned(),
+            return Err(Error::config(
+                "key `measures`: expected some of rouge-l, chrf, squad-exact and squad-f1, each once",
             ));
         }
         Ok(Self { config })

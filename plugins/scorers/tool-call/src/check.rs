@@ -69,13 +69,10 @@ impl<'r> RightCall<'r> {
     /// `simple_function_checker`.
     fn matches(&self, call: &Call) -> bool {
         let given = &call.arguments;
-        let left_out = |(name, right): (&String, &Value)| {
-            !given.contains_key(name) && !possible(right).iter().any(is_empty)
-        };
         call.name == self.name
             && self.required.iter().all(|name| given.contains_key(*name))
             && given.iter().all(|(name, value)| self.accepts(name, value))
-            && !self.arguments.iter().any(left_out)
+            && has_all(given, self.arguments)
     }
 
     /// True if an argument is known, has the right type, and one of the right values.
@@ -145,6 +142,11 @@ fn possible(right: &Value) -> &[Value] {
     right.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// True if every key is there whose right values do not include `""`, which means none.
+fn has_all(given: &Map<String, Value>, right: &Map<String, Value>) -> bool {
+    right.iter().all(|(key, right)| given.contains_key(key) || possible(right).iter().any(is_empty))
+}
+
 fn is_empty(value: &Value) -> bool {
     value.as_str() == Some("")
 }
@@ -172,16 +174,11 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
 
 /// `list_checker`. Texts are compared plainly; a text as a right list is its characters.
 fn list_is_right(value: &[Value], right: &[Value]) -> bool {
-    let value: Vec<Value> = value.iter().map(plain_value).collect();
+    let value: Value = value.iter().map(plain_value).collect();
     right.iter().any(|right| match right {
-        Value::Array(right) => {
-            let right: Vec<Value> = right.iter().map(plain_value).collect();
-            equal(&Value::Array(value.clone()), &Value::Array(right))
-        }
+        Value::Array(right) => equal(&value, &right.iter().map(plain_value).collect()),
         Value::String(text) => {
-            let right: Vec<Value> =
-                text.chars().map(|c| Value::String(plain(&c.to_string()))).collect();
-            equal(&Value::Array(value.clone()), &Value::Array(right))
+            equal(&value, &text.chars().map(|c| plain(&c.to_string())).collect())
         }
         _ => false,
     })
@@ -195,10 +192,7 @@ fn table_is_right(value: &Map<String, Value>, right: &[Value]) -> bool {
             let right = right.get(key).and_then(Value::as_array);
             right.is_some_and(|right| right.iter().any(|right| equal(&value, &plain_value(right))))
         };
-        let left_out = |(key, right): (&String, &Value)| {
-            !value.contains_key(key) && !possible(right).iter().any(is_empty)
-        };
-        value.iter().all(known) && !right.iter().any(left_out)
+        value.iter().all(known) && has_all(value, right)
     })
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::report::shortened;
 use crate::{Reason, Refusal};
 
 /// The longest message to show, in characters.
@@ -171,20 +172,9 @@ fn plain(body: &str) -> String {
 
 /// One line without control characters, at most `longest` characters long.
 fn tidy(text: &str, longest: usize) -> String {
-    let mut tidy = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if !tidy.is_empty() {
-            tidy.push(' ');
-        }
-        tidy.push_str(word);
-    }
-    match tidy.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", &tidy[..end]),
-        None => tidy,
-    }
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    shortened(&words.join(" "), longest)
 }
 
 #[cfg(test)]

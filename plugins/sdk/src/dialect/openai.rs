@@ -20,17 +20,18 @@ use serde_json::Value;
 use crate::dialect::frames;
 use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
 
-pub use messages::further_fields;
+pub use messages::{further_fields, no_answer};
 pub use pooling::{Ranking, pooled, pooling, requested};
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
 pub use routes::RouteReply;
 
 /// A route of the OpenAI API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// `/v1/completions`: the prompt unchanged, as text or as token ids.
+    #[default]
     Completions,
     /// `/v1/chat/completions`: a conversation, to which the server applies the model's template.
     Chat,
@@ -80,10 +81,9 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
             body.set("messages", messages::written(messages)?)
         }
         (Route::Chat, Prompt::Tokens(_)) => {
-            return Err(Error::InvalidConfig(
+            return Err(Error::config(
                 "key `route`: the dataset gives token ids, which /v1/chat/completions does not accept; \
-                 set route = \"completions\", or have the dataset give text"
-                    .to_owned(),
+                 set route = \"completions\", or have the dataset give text",
             ));
         }
         (route, other) => {

@@ -238,5 +238,5 @@ fn weights_that_make_no_choice_are_refused() {
         assert_eq!(error, Error::InvalidConfig(expected.to_owned()), "{weights:?}");
     }
     let error = Choice::zipf("zipf", 3, -0.5).unwrap_err();
-    assert_eq!(error, Error::InvalidConfig("`zipf` is -0.5; expected 0 or more".to_owned()));
+    assert_eq!(error, Error::config("`zipf` is -0.5; expected 0 or more"));
 }

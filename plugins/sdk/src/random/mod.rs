@@ -26,5 +26,15 @@ fn unit_interval(twister: &mut Mt) -> f64 {
     (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
 }
 
+/// A number whose bits all depend on all bits of another, one-to-one: the finaliser of SplitMix64
+/// (<https://doi.org/10.1145/2714064.2660195>).
+#[must_use]
+pub fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,11 @@
 //! the check that each begins. Leaves the further treatment of a conversation to `dag`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use dialogue::FILE;
 use dialogue::rows::{parse, wrong};
-use runner_plugin::json::{BYTE_ORDER_MARK, LONGEST};
+use runner_plugin::records::{Cut, Records};
 use runner_plugin::{Error, File, Reader};
 use serde::Deserialize;
 
@@ -80,44 +80,22 @@ pub(super) struct Place {
 /// The places of the conversations by name, and the names of the conversations that no other
 /// starts, in the order of the file. Errors: [`Error::InvalidInput`] if a line is no conversation,
 /// if it starts a missing one, or if one never begins.
-pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
+pub(super) fn pass(file: &Rc<dyn File>) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
     let mut places = BTreeMap::new();
     let mut order = Vec::new();
     let mut started: BTreeMap<String, u64> = BTreeMap::new();
     let mut starts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut reader = BufReader::with_capacity(1 << 20, Reader::new(file));
-    let (mut offset, mut number) = (0, 0);
+    let mut records = Records::new(Box::new(Reader::new(Rc::clone(file))), Cut::Lines);
     loop {
-        let mut line = Vec::new();
-        let mut limited = (&mut reader).take(LONGEST as u64 + 1);
-        let read = limited.read_until(b'\n', &mut line).map_err(|error| {
-            Error::InvalidInput(format!("the file `{FILE}` cannot be read: {error}"))
+        let next = records.next_record().map_err(|cause| {
+            Error::InvalidInput(format!("file `{FILE}`, {}: {cause}", records.place()))
         })?;
-        if read == 0 {
-            break;
-        }
-        number += 1;
-        if read > LONGEST {
-            let most = LONGEST >> 20;
-            return Err(wrong(
-                number,
-                &format!("the line is longer than {most} MiB: split it into several"),
-            ));
-        }
-        let mark = if line.starts_with(BYTE_ORDER_MARK) && number == 1 {
-            BYTE_ORDER_MARK.len()
-        } else {
-            0
-        };
-        line.drain(..mark);
-        let place =
-            Place { line: number, offset: offset + mark as u64, length: (read - mark) as u32 };
-        offset += read as u64;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let outline: Outline = parse(&line).map_err(|cause| wrong(number, &cause))?;
-        check(&outline).map_err(|cause| wrong(number, &cause))?;
+        let Some(record) = next else { break };
+        let (number, line) = (record.line, record.bytes);
+        let wrong = |cause: String| wrong(number, &cause);
+        let place = Place { line: number, offset: record.offset, length: line.len() as u32 };
+        let outline: Outline = parse(&line).map_err(wrong)?;
+        check(&outline).map_err(wrong)?;
         let turns = outline.turns.iter();
         let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
         let spawns = turns.flat_map(|turn| &turn.spawns).flat_map(Spawn::children);
@@ -128,17 +106,13 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
             children.push(child.to_owned());
         }
         if places.insert(outline.session_id.clone(), place).is_some() {
-            return Err(wrong(
-                number,
-                &format!(
-                    "an earlier conversation has the id `{}` too; give each conversation its own `session_id`",
-                    outline.session_id
-                ),
-            ));
+            return Err(wrong(format!(
+                "an earlier conversation has the id `{}` too; give each conversation its own `session_id`",
+                outline.session_id
+            )));
         }
         order.push(outline.session_id);
     }
-    drop(reader);
     if let Some((child, line)) = started.iter().find(|(child, _)| !places.contains_key(*child)) {
         return Err(wrong(
             *line,
@@ -183,11 +157,9 @@ fn check_circles(
 
 fn check(outline: &Outline) -> Result<(), String> {
     if outline.orchestrator {
-        return Err(
-            "`orchestrator` is not supported: leave this line out, and each conversation that it starts becomes a \
-             session"
-                .to_owned(),
-        );
+        let cause = "`orchestrator` is not supported: leave this line out, and each conversation that it starts \
+                     becomes a session";
+        return Err(cause.to_owned());
     }
     let count = outline.turns.len();
     if count == 0 {

@@ -6,7 +6,7 @@ use runner_plugin::{Dataset, Part, Prompt, Role, Sample};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
-use super::{all, check, messages, open, shown, text_of};
+use super::{all, check, open, shown, text_of};
 
 const FANS: &str = r#"{"tool-calls": {"distribution": "uniform", "min": 3, "max": 5}, "prompt-len": 20,
     "tool-result-len": 9, "tool-latency": 0.5, "output-len": 4, "final-output-len": 11, "system-len": 6,
@@ -40,7 +40,9 @@ fn sub_agents_start_together_and_are_waited_for() {
         assert!((4..=6).contains(&main.len()));
         let mut joins = 0;
         for sample in &session {
-            let answers: Vec<&str> = messages(sample)
+            let answers: Vec<&str> = sample
+                .prompt
+                .messages()
                 .iter()
                 .flat_map(|message| &message.parts)
                 .filter_map(|part| match part {
@@ -114,14 +116,14 @@ fn a_long_history_becomes_a_summary() {
             ".c2/0 main 20",
         ]
     );
-    let question = text_of(&messages(&samples[3])[0]);
+    let question = text_of(&samples[3].prompt.messages()[0]);
     assert!(
         question.ends_with(
             "Summarise this conversation so far, with everything that is needed to go on."
         )
     );
     assert_eq!(
-        messages(&samples[4]).iter().map(text_of).collect::<Vec<_>>(),
+        samples[4].prompt.messages().iter().map(text_of).collect::<Vec<_>>(),
         ["User: Summary of the work so far:\n<agent-000001/3>\n\nGo on with it."]
     );
 }
@@ -133,7 +135,8 @@ fn tools_of_recorded_histories_are_called_and_answer() {
     let samples = all(&mut dataset, 40, 4);
     let mut results = 0;
     for (before, sample) in samples.iter().zip(&samples[1..]) {
-        for message in messages(sample).iter().filter(|message| message.role == Role::Tool) {
+        for message in sample.prompt.messages().iter().filter(|message| message.role == Role::Tool)
+        {
             let called = before.recorded_answer.as_ref().and_then(|answer| answer.extra.clone());
             let result = message.extra.clone().unwrap_or_default();
             let id = result.split('"').nth(3).expect("an id").to_owned();

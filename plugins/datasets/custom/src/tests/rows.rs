@@ -95,8 +95,7 @@ fn exported_rows_are_as_they_were() {
     let samples = all(&mut open("{}", lines(&rows)), 5);
     let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(samples[0].prompt, embedding);
-    let Prompt::Messages(messages) = &samples[1].prompt else { panic!("expected messages") };
-    assert_eq!(messages[0].parts.len(), 2);
+    assert_eq!(samples[1].prompt.messages()[0].parts.len(), 2);
     assert_eq!(
         samples[1].parameters.as_deref(),
         Some(r#"{"temperature":0.5,"tools":[{"type":"function"}]}"#)

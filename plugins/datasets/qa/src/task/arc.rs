@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Facts, Question, Source};
+use super::{Facts, PLAIN, Question, Source};
 use crate::prompt::QuestionText;
 use crate::row::{Row, strip, texts, unexpected};
 
-pub const FACTS: Facts = Facts {
-    shots: 0,
-    examples: Source::Drawn,
-    delimiter: " ",
-    subjects: false,
-    stop: &["\n\n", "."],
-    output_tokens: Some(100),
-};
+pub const FACTS: Facts =
+    Facts { examples: Source::Drawn, stop: &["\n\n", "."], output_tokens: Some(100), ..PLAIN };
 
 /// The question and its choices, at least three.
 fn parts(row: &Row) -> Result<(&str, Vec<String>), String> {

@@ -8,18 +8,11 @@ use std::collections::HashMap;
 use runner_plugin::{Error, Message, Role};
 use serde_json::{Map, Value, json};
 
-use super::{Facts, Question, Source};
+use super::{Facts, PLAIN, Question};
 use crate::row::{Row, unexpected};
 use crate::table::Table;
 
-pub const FACTS: Facts = Facts {
-    shots: 0,
-    examples: Source::None,
-    delimiter: " ",
-    subjects: true,
-    stop: &[],
-    output_tokens: None,
-};
+pub const FACTS: Facts = Facts { subjects: true, output_tokens: None, ..PLAIN };
 
 #[derive(Default)]
 pub struct Answers {

@@ -3,27 +3,23 @@
 
 use serde_json::{Value, json};
 
-use super::{Facts, Question, Source, Task, USUAL};
+use super::{Facts, PLAIN, Question, Source, Task};
 use crate::prompt::QuestionText;
 use crate::row::{Row, unexpected};
 
 /// `humaneval` and `humaneval_instruct`.
 pub const HUMANEVAL: Facts = Facts {
-    shots: 0,
-    examples: Source::None,
-    delimiter: " ",
-    subjects: false,
     stop: &["\nclass", "\ndef", "\n#", "\nif", "\nprint"],
     output_tokens: Some(1024),
+    ..PLAIN
 };
 
 pub const MBPP: Facts = Facts {
     shots: 3,
     examples: Source::Rows(&[2, 3, 4]),
     delimiter: "",
-    subjects: false,
     stop: &["[DONE]"],
-    output_tokens: USUAL,
+    ..PLAIN
 };
 
 /// `mbpp_instruct`.

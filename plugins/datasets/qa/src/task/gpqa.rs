@@ -3,18 +3,16 @@
 use runner_plugin::random::Python;
 use serde_json::{Value, json};
 
-use super::{Facts, Question, Source, Task, USUAL};
+use super::{Facts, Question, Source, Task};
 use crate::prompt::QuestionText;
 use crate::row::{Row, strip};
 
 /// `gpqa_*_generative_n_shot`.
 pub const PLAIN: Facts = Facts {
-    shots: 0,
     examples: Source::DrawnFromData,
-    delimiter: " ",
     subjects: true,
     stop: &["</s>", "Question:", "<|im_end|>"],
-    output_tokens: USUAL,
+    ..super::PLAIN
 };
 
 /// `gpqa_*_cot_n_shot`.

@@ -3,17 +3,15 @@
 
 use serde_json::Value;
 
-use super::{Facts, Question, Source, Task, USUAL};
+use super::{Facts, Question, Source, Task};
 use crate::prompt::QuestionText;
 use crate::row::{Row, strip};
 
 const FACTS: Facts = Facts {
     shots: 8,
     examples: Source::First,
-    delimiter: " ",
-    subjects: false,
     stop: &["Q:", "</s>", "<|im_end|>"],
-    output_tokens: USUAL,
+    ..super::PLAIN
 };
 
 pub const PLAIN: Facts = Facts {

@@ -2,18 +2,11 @@
 
 use serde_json::json;
 
-use super::{Facts, Question, Source};
+use super::{Facts, PLAIN, Question};
 use crate::prompt::QuestionText;
 use crate::row::{Row, unexpected};
 
-pub const FACTS: Facts = Facts {
-    shots: 0,
-    examples: Source::None,
-    delimiter: " ",
-    subjects: false,
-    stop: &[],
-    output_tokens: Some(1280),
-};
+pub const FACTS: Facts = Facts { output_tokens: Some(1280), ..PLAIN };
 
 pub fn question(row: &Row) -> Result<Question, String> {
     let prompt = row.text("prompt")?;

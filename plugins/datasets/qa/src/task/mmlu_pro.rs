@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Facts, Question, Source};
+use super::{Facts, PLAIN, Question, Source};
 use crate::prompt::QuestionText;
 use crate::row::{Row, strip, unexpected};
 
@@ -13,10 +13,10 @@ const LETTERS: &str = "ABCDEFGHIJ";
 pub const FACTS: Facts = Facts {
     shots: 5,
     examples: Source::FirstOfSubject,
-    delimiter: " ",
     subjects: true,
     stop: &["Question:"],
     output_tokens: Some(2048),
+    ..PLAIN
 };
 
 fn text(row: &Row, options: &[String]) -> Result<String, String> {

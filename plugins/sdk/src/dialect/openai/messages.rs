@@ -83,22 +83,17 @@ fn part(part: &Part) -> Result<Value, Error> {
         Part::Video(media) => {
             json!({"type": "video_url", "video_url": {"url": media.data_url()}})
         }
-        Part::Answer(of) => {
-            return Err(Error::Other(format!(
-                "the placeholder for the answer of sample `{of}` was not replaced"
-            )));
-        }
+        Part::Answer(of) => return Err(no_answer(of)),
     })
 }
 
 pub(super) fn audio(media: &Media) -> Result<Value, Error> {
-    Ok(json!({"data": data(media), "format": format(media)?}))
+    Ok(json!({"data": media.base64(), "format": format(media)?}))
 }
 
-/// Only the content, in base64.
-fn data(media: &Media) -> String {
-    let url = media.data_url();
-    url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())
+/// The error for a part that the host should have replaced.
+pub fn no_answer(of: &str) -> Error {
+    Error::Other(format!("the placeholder for the answer of sample `{of}` was not replaced"))
 }
 
 fn format(media: &Media) -> Result<&'static str, Error> {

@@ -185,27 +185,16 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
     // Servers send the best first; where one does not, the scores say the order.
     ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
     events.push(Meaning::Order(ranked));
-    let usage = usage.and_then(read).or(tokens.map(|tokens| Usage {
-        input_tokens: Some(tokens),
-        output_tokens: None,
-        ..Usage::default()
-    }));
-    events.extend(usage.map(Meaning::Usage));
+    let usage = usage.and_then(read).map(Meaning::Usage);
+    events.extend(usage.or(Usage::counted(tokens, None)));
 }
 
 /// The counts of a reply without an answer: a total alone is the input's.
 fn read(counts: Counts) -> Option<Usage> {
     let total = counts.total_tokens;
-    let usage = counts.usage();
-    if usage.is_none_or(|usage| usage.input_tokens.is_none()) && total.is_some() {
-        return Some(Usage {
-            input_tokens: total,
-            cached_input_tokens: usage.and_then(|usage| usage.cached_input_tokens),
-            output_tokens: usage.and_then(|usage| usage.output_tokens),
-            ..Usage::default()
-        });
-    }
-    usage
+    let usage = counts.usage().unwrap_or_default();
+    let usage = Usage { input_tokens: usage.input_tokens.or(total), ..usage };
+    (usage != Usage::default()).then_some(usage)
 }
 
 fn floats(text: &str) -> Option<Vec<f32>> {
@@ -219,19 +208,15 @@ fn floats(text: &str) -> Option<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Candidates, Sampling};
+    use crate::Candidates;
 
     fn settings(streaming: bool) -> Settings {
         Settings {
-            model: "m".to_owned(),
             streaming,
             output_tokens: Some(9),
-            min_output_tokens: None,
             ignore_eos: true,
-            sampling: Sampling::default(),
             extra_body: Some(r#"{"dimensions":2}"#.to_owned()),
-            prepared: Vec::new(),
-            further: None,
+            ..Settings::new("m")
         }
     }
 
@@ -249,11 +234,7 @@ mod tests {
     }
 
     fn usage(input: u32, output: Option<u32>) -> Meaning {
-        Meaning::Usage(Usage {
-            input_tokens: Some(input),
-            output_tokens: output,
-            ..Usage::default()
-        })
+        Usage::counted(Some(input), output).unwrap()
     }
 
     #[test]

@@ -4,10 +4,7 @@
 mod items;
 mod read;
 
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::{Body, Earlier, Error, Prompt, Sample, Settings};
+use crate::{Body, Earlier, Error, Prompt, Sample, Setting, Settings};
 
 use super::not_taken;
 pub use read::{Reply, decode};
@@ -49,10 +46,9 @@ pub fn body(
             body.set("input", items::written(new)?);
         }
         Prompt::Tokens(_) => {
-            return Err(Error::InvalidConfig(
+            return Err(Error::config(
                 "key `route`: the dataset gives token ids, which /v1/responses does not accept; set route = \
-                 \"completions\", or have the dataset give text"
-                    .to_owned(),
+                 \"completions\", or have the dataset give text",
             ));
         }
         other => return Err(not_taken(other, "/v1/responses", "responses")),
@@ -64,24 +60,23 @@ pub fn body(
     }
     let sampling = &settings.sampling;
     body.set_some("temperature", sampling.temperature).set_some("top_p", sampling.top_p);
-    let stop = Some(&sampling.stop).filter(|stop| !stop.is_empty());
     let further = [
-        ("top_k", "--top-k", value(sampling.top_k)),
-        ("min_p", "--min-p", value(sampling.min_p)),
-        ("frequency_penalty", "--frequency-penalty", value(sampling.frequency_penalty)),
-        ("presence_penalty", "--presence-penalty", value(sampling.presence_penalty)),
-        ("repetition_penalty", "--repetition-penalty", value(sampling.repetition_penalty)),
-        ("seed", "--sampling-seed", value(sampling.seed)),
-        ("stop", "--stop", value(stop)),
-        ("min_tokens", "--min-output-tokens", value(settings.min_output_tokens)),
+        ("top_k", Setting::TopK),
+        ("min_p", Setting::MinP),
+        ("frequency_penalty", Setting::FrequencyPenalty),
+        ("presence_penalty", Setting::PresencePenalty),
+        ("repetition_penalty", Setting::RepetitionPenalty),
+        ("seed", Setting::Seed),
+        ("stop", Setting::Stop),
+        ("min_tokens", Setting::MinOutputTokens),
     ];
     let mut refused = Vec::new();
-    for (field, flag, value) in further {
-        match value {
+    for (field, setting) in further {
+        match setting.value(sample, settings) {
             Some(value) if fields.further.contains(&field) => {
                 body.set(field, value);
             }
-            Some(_) => refused.push(flag),
+            Some(_) => refused.push(format!("--{}", setting.key())),
             None => {}
         }
     }
@@ -97,37 +92,23 @@ pub fn body(
     Ok(body)
 }
 
-fn value(of: Option<impl Serialize>) -> Option<Value> {
-    serde_json::to_value(of?).ok()
-}
-
 /// The mistake of a configuration that has the server keep replies on another route.
 pub fn store_needs_route() -> Error {
-    Error::InvalidConfig(
-        "key `store`: only /v1/responses keeps replies; set route = \"responses\", or leave this out".to_owned(),
+    Error::config(
+        "key `store`: only /v1/responses keeps replies; set route = \"responses\", or leave this out",
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Message, Role, Sampling};
+    use crate::{Message, Role};
 
     const FIELDS: Fields<'static> =
         Fields { limit: "max_output_tokens", further: &["seed"], store: true };
 
     fn settings() -> Settings {
-        Settings {
-            model: "m".to_owned(),
-            streaming: true,
-            output_tokens: Some(4),
-            min_output_tokens: None,
-            ignore_eos: false,
-            sampling: Sampling::default(),
-            extra_body: None,
-            prepared: Vec::new(),
-            further: None,
-        }
+        Settings { streaming: true, output_tokens: Some(4), ..Settings::new("m") }
     }
 
     fn text(body: Result<Body, Error>) -> String {

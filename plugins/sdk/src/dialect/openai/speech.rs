@@ -79,19 +79,6 @@ pub enum StreamFormat {
     Audio,
 }
 
-const NEVER: [Setting; 10] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::Temperature,
-    Setting::TopP,
-    Setting::TopK,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Stop,
-];
-
 const EVENT: &str = "an event of /v1/audio/speech";
 
 /// Bytes of a WAV header that are kept at most until the sound begins.
@@ -136,11 +123,9 @@ pub fn request(
     own: bool,
 ) -> Result<Request, Error> {
     let path = format!("{prefix}{}", Route::Speech.path());
-    let mut unsupported = NEVER.to_vec();
-    if !own {
-        unsupported.push(Setting::Seed);
-    }
-    settings.refuse(sample, &path, &unsupported)?;
+    let kept = [Setting::Adapter, Setting::Seed];
+    let kept = if own { &kept[..] } else { &kept[..1] };
+    settings.refuse(sample, &path, &Setting::all_but(kept))?;
     let mut body = Body::new();
     body.set("model", settings.model_for(sample));
     body.set("input", spoken_text(&path, &sample.prompt)?);

@@ -51,9 +51,8 @@ impl Format {
         if self == Format::Json || route == Route::Transcriptions {
             return Ok(());
         }
-        Err(Error::InvalidConfig(
-            "key `response-format`: only /v1/audio/transcriptions has it; set route = \"transcriptions\", or leave this out"
-                .to_owned(),
+        Err(Error::config(
+            "key `response-format`: only /v1/audio/transcriptions has it; set route = \"transcriptions\", or leave this out",
         ))
     }
 }
@@ -73,16 +72,6 @@ pub struct Fields<'f> {
 }
 
 const NEVER: [Setting; 3] = [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::Stop];
-/// The settings that OpenAI's own server lacks.
-const RARELY: [Setting; 7] = [
-    Setting::TopP,
-    Setting::TopK,
-    Setting::MinP,
-    Setting::FrequencyPenalty,
-    Setting::PresencePenalty,
-    Setting::RepetitionPenalty,
-    Setting::Seed,
-];
 
 /// The request for a sample with one sound, below `prefix` (usually `/v1`). Texts around the sound
 /// become the field `prompt`.
@@ -98,16 +87,15 @@ pub fn request(
 ) -> Result<Request, Error> {
     let path = format!("{prefix}{}", Route::Transcriptions.path());
     let (sound, prompt) = sound_and_prompt(&path, sample)?;
-    let mut unsupported = NEVER.to_vec();
-    if !fields.samples {
-        unsupported.extend(RARELY);
-    }
+    let unsupported = match fields.samples {
+        true => NEVER.to_vec(),
+        false => Setting::all_but(&[Setting::Temperature, Setting::Adapter]),
+    };
     settings.refuse(sample, &path, &unsupported)?;
     if settings.streaming && fields.format == Format::VerboseJson {
-        return Err(Error::InvalidConfig(
+        return Err(Error::config(
             "key `response-format`: verbose-json is not streamed; set `stream = false` under [request], or \
-             response-format = \"json\""
-                .to_owned(),
+             response-format = \"json\"",
         ));
     }
     let mut body = Body::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Error, Message, Part, Role};
 
-use super::super::messages::{audio, speaker};
+use super::super::messages::{audio, no_answer, speaker};
 
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Value>, Error> {
     let mut items = Vec::with_capacity(messages.len());
@@ -93,10 +93,6 @@ fn text(parts: &[Part]) -> Result<String, Error> {
         }
     }
     Ok(joined)
-}
-
-fn no_answer(of: &str) -> Error {
-    Error::Other(format!("the placeholder for the answer of sample `{of}` was not replaced"))
 }
 
 #[cfg(test)]

@@ -157,22 +157,18 @@ pub fn decode(
             }
         }
         "response.output_text.delta" | "response.refusal.delta" => {
-            let text = delta(data, event.delta)?;
-            reply.begun = true;
+            let text = reply.delta(data, event.delta)?;
             events.push(Meaning::Text(Output::text(text)));
         }
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-            let text = delta(data, event.delta)?;
-            reply.begun = true;
+            let text = reply.delta(data, event.delta)?;
             events.push(Meaning::Reasoning(Output::text(text)));
         }
         "response.function_call_arguments.delta"
         | "response.custom_tool_call_input.delta"
         | "response.mcp_call_arguments.delta"
         | "response.code_interpreter_call_code.delta" => {
-            let text = delta(data, event.delta)?;
-            reply.begun = true;
-            let more = json!({"function": {"arguments": text}});
+            let more = json!({"function": {"arguments": reply.delta(data, event.delta)?}});
             events.push(tool(more, event.output_index));
         }
         _ if !reply.opened && !reply.begun => events.push(Meaning::Opened),
@@ -180,13 +176,6 @@ pub fn decode(
     }
     reply.opened = true;
     Ok(())
-}
-
-fn delta(data: &[u8], delta: Option<&RawValue>) -> Result<String, Error> {
-    let Some(delta) = delta else {
-        return Err(not_a_chunk(data, &"it has no delta"));
-    };
-    serde_json::from_str(delta.get()).map_err(|error| not_a_chunk(data, &error))
 }
 
 /// A piece of a tool call, as on the chat route: the host puts calls into histories.
@@ -229,6 +218,13 @@ fn is_call(kind: &str) -> bool {
 }
 
 impl Reply {
+    fn delta(&mut self, data: &[u8], delta: Option<&RawValue>) -> Result<String, Error> {
+        let delta = delta.ok_or_else(|| not_a_chunk(data, &"it has no delta"))?;
+        let text = serde_json::from_str(delta.get()).map_err(|error| not_a_chunk(data, &error))?;
+        self.begun = true;
+        Ok(text)
+    }
+
     /// Reads a reply as a whole: how it ended, and its output if that did not come before.
     fn finish(
         &mut self,

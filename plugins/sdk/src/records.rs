@@ -1,16 +1,20 @@
 //! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON
 //! array. It finds their beginnings and ends; others read their content.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::Read;
 
+use crate::json::BYTE_ORDER_MARK;
+
 /// Bytes to read at once where a file is read from its beginning to its end.
-pub const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 20;
 
 /// The longest record, in bytes: a longer one is a mistake, such as a quotation mark that is never
 /// closed. Its bytes, the text that is made of them and the prompt are in memory at the same time,
 /// and a plugin has 256 MiB.
 pub const LONGEST: usize = 24 << 20;
 
+/// The way in which records are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Lines; blank ones do not count.
@@ -18,22 +22,50 @@ pub enum Cut {
     /// Lines of cells with this byte between them. A cell that begins with a quotation mark
     /// continues until the closing mark, also over the ends of lines.
     Quoted(u8),
+    /// Paragraphs, with blank lines between them.
     Paragraphs,
     /// Commas of the file's one array.
     Items,
 }
 
+/// The place of a record in its file, shown as `line 17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It begins in the line of this number, from 1.
+    Line(u64),
+    /// It is the item of an array of this number, from 1, and begins in this line.
+    Item(u64, u64),
+    /// It is the row of a Parquet file of this number, from 1.
+    Row(u64),
+    /// It begins at this byte.
+    Byte(u64),
+}
+
+impl Display for Place {
+    fn fmt(&self, shown: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(shown, "line {line}"),
+            Place::Item(item, line) => write!(shown, "item {item} (line {line})"),
+            Place::Row(row) => write!(shown, "row {row}"),
+            Place::Byte(byte) => write!(shown, "the row at byte {byte}"),
+        }
+    }
+}
+
+/// A record, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number in the file, from 1, if the file was read from its beginning.
-    pub number: u64,
+    /// Its place, if the file was read from its beginning.
+    pub place: Place,
     /// The line in which it begins, from 1, if the file was read from its beginning.
     pub line: u64,
+    /// The place where it begins, in bytes.
     pub offset: u64,
     /// Its bytes, without the separator from the next one.
     pub bytes: Vec<u8>,
 }
 
+/// The records of a stream.
 pub struct Records {
     stream: Box<dyn Read>,
     cut: Cut,
@@ -106,21 +138,27 @@ impl Records {
         Self { piece: 16 << 10, offset, number: 1, stage: Stage::Item, ..Self::new(stream, cut) }
     }
 
-    pub fn number(&self) -> u64 {
-        self.number
+    /// The place of the next record, unless blank lines are before it.
+    pub fn place(&self) -> Place {
+        self.place_of(self.number + 1, self.line)
     }
 
-    /// The line in which the next record begins, unless blank lines are before it.
-    pub fn line(&self) -> u64 {
-        self.line
+    fn place_of(&self, number: u64, line: u64) -> Place {
+        match self.cut {
+            Cut::Items => Place::Item(number, line),
+            _ => Place::Line(line),
+        }
     }
 
     /// The next record that is not blank; `None` at the end.
+    ///
+    /// # Errors
+    /// The cause, if the stream cannot be read, or has no such records.
     pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
-            while self.rest().len() < 3 && self.more()? {}
-            if self.rest().starts_with(b"\xef\xbb\xbf") {
-                self.consume(3);
+            while self.rest().len() < BYTE_ORDER_MARK.len() && self.more()? {}
+            if self.rest().starts_with(BYTE_ORDER_MARK) {
+                self.consume(BYTE_ORDER_MARK.len());
             }
         }
         if self.cut == Cut::Items {
@@ -134,7 +172,7 @@ impl Records {
             self.consume(separator);
             if !record.bytes.trim_ascii().is_empty() {
                 self.number += 1;
-                return Ok(Some(Record { number: self.number, ..record }));
+                return Ok(Some(record));
             }
         }
     }
@@ -179,12 +217,9 @@ impl Records {
     fn record(&mut self, end: usize) -> Record {
         let bytes = self.rest()[..end].to_vec();
         let text = bytes.len() - bytes.trim_ascii_start().len();
-        let record = Record {
-            number: self.number,
-            line: self.line + newlines(&bytes[..text]),
-            offset: self.offset,
-            bytes,
-        };
+        let line = self.line + newlines(&bytes[..text]);
+        let place = self.place_of(self.number, line);
+        let record = Record { place, line, offset: self.offset, bytes };
         self.consume(end);
         record
     }
@@ -202,10 +237,11 @@ impl Records {
             }
             searched = rest.len();
             if searched > LONGEST {
-                return Err(format!(
-                    "it is longer than {} MiB; look for a quotation mark or bracket that is not closed, or set `format`",
-                    LONGEST >> 20
-                ));
+                let remedy = match self.cut {
+                    Cut::Lines | Cut::Paragraphs => "split it into several",
+                    _ => "look for a quotation mark or bracket that is not closed, or set `format`",
+                };
+                return Err(format!("it is longer than {} MiB; {remedy}", LONGEST >> 20));
             }
             if !self.more()? {
                 let whole = searched > 0 && self.cut != Cut::Items;
@@ -309,6 +345,9 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// The cells of a record of a CSV file, as RFC 4180 has them.
+///
+/// # Errors
+/// The mistake, with the number of its column.
 pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
     let record = record.strip_suffix(b"\r").unwrap_or(record);
     let mut cells = Vec::new();

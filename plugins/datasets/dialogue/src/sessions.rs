@@ -1,0 +1,118 @@
+//! The sessions of a run, in the order of their source: spare ones apart, and from the beginning
+//! again where a file ends before the run does.
+
+use std::collections::VecDeque;
+
+use runner_plugin::report::Remarks;
+use runner_plugin::requests::fill;
+use runner_plugin::{Error, Remark, Sample};
+
+use crate::FILE;
+use crate::spares::Spares;
+
+pub trait Source {
+    /// The samples of the next session to measure, the root first: none of a session that is left
+    /// out, and `None` at the end. `pass` counts the passes over the file, and is part of names
+    /// from 2 on.
+    fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
+
+    /// The root of a session that [`next`](Self::next) does not return.
+    fn spare(&mut self) -> Result<Option<Sample>, Error>;
+
+    /// Begins again, without the [spare](Self::spare) sessions.
+    fn rewind(&mut self) -> Result<(), Error>;
+
+    /// The error if no session can be measured, after this many spare ones.
+    fn nothing(&self, spares: u64, remarks: &Remarks) -> Error {
+        let reasons = remarks.reasons();
+        Error::InvalidInput(if !reasons.is_empty() {
+            format!("no session of the file `{FILE}` can be used ({reasons}): use another file")
+        } else if spares > 0 {
+            format!(
+                "all {spares} sessions of the file `{FILE}` were used for warmup: warm up with fewer requests, or use a \
+                 larger file"
+            )
+        } else {
+            format!("the file `{FILE}` has no sessions")
+        })
+    }
+}
+
+pub struct Sessions {
+    source: Box<dyn Source>,
+    /// What a session is called in remarks, such as `conversations`.
+    name: &'static str,
+    repeat: bool,
+    /// Samples of a session that were not yet returned.
+    ready: VecDeque<Sample>,
+    pass: u64,
+    /// Number of sessions that are measured, in all and since the file began the last time.
+    used: u64,
+    used_since: u64,
+    spares: Spares,
+    remarks: Remarks,
+}
+
+impl Sessions {
+    /// `repeat` says that the source begins again at its end; `remarks` are its first.
+    pub fn new(
+        source: Box<dyn Source>,
+        name: &'static str,
+        repeat: bool,
+        remarks: Remarks,
+    ) -> Self {
+        let (ready, spares) = (VecDeque::new(), Spares::default());
+        Self { source, name, repeat, ready, pass: 1, used: 0, used_since: 0, spares, remarks }
+    }
+
+    pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        fill(limit, || Ok(if self.fill()? { self.ready.pop_front() } else { None }))
+    }
+
+    /// First requests of sessions that are not measured.
+    pub fn spare(&mut self, limit: u32, name: &str) -> Result<Vec<Sample>, Error> {
+        self.spares.take(limit, name, || self.source.spare())
+    }
+
+    #[must_use]
+    pub fn remarks(&self) -> Vec<Remark> {
+        self.remarks.list()
+    }
+
+    /// Reads on until there is a sample to return; `false` at the end.
+    fn fill(&mut self) -> Result<bool, Error> {
+        while self.ready.is_empty() {
+            // The first pass counted the omissions and changes.
+            let mut again = Remarks::default();
+            let remarks = if self.pass > 1 { &mut again } else { &mut self.remarks };
+            let Some(samples) = self.source.next(self.pass, remarks)? else {
+                if self.used == 0 {
+                    return Err(self.source.nothing(self.spares.count, remarks));
+                }
+                if !self.repeat || self.used_since == 0 {
+                    return Ok(false);
+                }
+                self.source.rewind()?;
+                self.pass += 1;
+                self.used_since = 0;
+                continue;
+            };
+            let Some(root) = samples.first() else {
+                continue;
+            };
+            let session = || root.turn.as_ref().map_or(&root.id, |turn| &turn.session).clone();
+            if self.spares.has(root) {
+                remarks.dropped("a prompt that was used for warmup", session);
+                continue;
+            }
+            if self.pass > 1 {
+                let reason = format!("fewer {} in the file than the run measures", self.name);
+                self.remarks.repeated(&reason, session);
+            }
+            self.used += 1;
+            self.used_since += 1;
+            self.ready.extend(samples);
+        }
+        Ok(true)
+    }
+}
