@@ -19,42 +19,31 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// No page has more devices.
 const MOST: usize = 1_024;
 
-/// A field of DCGM: power in watts, energy in millijoules, temperature in degrees Celsius, clocks
-/// in MHz, memory in MiB, utilisation in percent, throttling as bits.
-#[derive(Clone, Copy, PartialEq)]
-enum Field {
-    Power,
-    PowerLimit,
-    Energy,
-    Temperature,
-    SmClock,
-    MemoryClock,
-    Used,
-    Free,
-    Reserved,
-    Total,
-    Utilization,
-    Throttle,
-}
-
-/// The fields by their names (`dcgm_fields.h`). The last has three: it was renamed, and
-/// configurations exist with each.
-const FIELDS: [(&str, Field); 14] = [
-    ("DCGM_FI_DEV_POWER_USAGE", Field::Power),
-    ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Field::PowerLimit),
-    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Field::Energy),
-    ("DCGM_FI_DEV_GPU_TEMP", Field::Temperature),
-    ("DCGM_FI_DEV_SM_CLOCK", Field::SmClock),
-    ("DCGM_FI_DEV_MEM_CLOCK", Field::MemoryClock),
-    ("DCGM_FI_DEV_FB_USED", Field::Used),
-    ("DCGM_FI_DEV_FB_FREE", Field::Free),
-    ("DCGM_FI_DEV_FB_RESERVED", Field::Reserved),
-    ("DCGM_FI_DEV_FB_TOTAL", Field::Total),
-    ("DCGM_FI_DEV_GPU_UTIL", Field::Utilization),
-    ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Field::Throttle),
-    ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Field::Throttle),
-    ("DCGM_FI_DEV_CLOCK_THROTTLE_REASON", Field::Throttle),
+/// The fields of DCGM that are read (`dcgm_fields.h`), without [`PREFIX`]: power in watts, energy in
+/// millijoules, temperature in degrees Celsius, clocks in MHz, memory in MiB, utilisation in
+/// percent, throttling as bits.
+const FIELDS: [&str; 14] = [
+    "POWER_USAGE",
+    "ENFORCED_POWER_LIMIT",
+    "TOTAL_ENERGY_CONSUMPTION",
+    "GPU_TEMP",
+    "SM_CLOCK",
+    "MEM_CLOCK",
+    "FB_USED",
+    "FB_FREE",
+    "FB_RESERVED",
+    "FB_TOTAL",
+    "GPU_UTIL",
+    THROTTLE[0],
+    THROTTLE[1],
+    THROTTLE[2],
 ];
+
+const PREFIX: &str = "DCGM_FI_DEV_";
+
+/// The field was renamed, and configurations exist with each name.
+const THROTTLE: [&str; 3] =
+    ["CLOCKS_EVENT_REASONS", "CLOCK_THROTTLE_REASONS", "CLOCK_THROTTLE_REASON"];
 
 /// The readings of one device on a DCGM page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +63,8 @@ pub fn parse(page: &str) -> Page {
     let mut read = Page::default();
     let mut values: Vec<(Device, Values)> = Vec::new();
     for line in lines(page) {
-        let Some((_, field)) = FIELDS.iter().find(|(name, _)| *name == line.name) else {
+        let name = line.name.strip_prefix(PREFIX);
+        let Some(field) = FIELDS.into_iter().find(|field| Some(*field) == name) else {
             continue;
         };
         if line.value < 0.0 || line.value >= BLANK || BLANK_SHORT.contains(&line.value) {
@@ -93,7 +83,7 @@ pub fn parse(page: &str) -> Page {
                 values.len() - 1
             }
         };
-        values[at].1.take(*field, &line);
+        values[at].1.take(field, &line);
     }
     let readings = values.into_iter().map(|(device, values)| (device, values.reading()));
     read.devices = readings.collect();
@@ -112,48 +102,51 @@ fn device(line: &Line<'_>) -> Device {
 
 /// The values of a device: of each field the largest, by instance.
 #[derive(Default)]
-struct Values(Vec<(Field, Option<String>, f64)>);
+struct Values(Vec<(&'static str, Option<String>, f64)>);
 
 impl Values {
-    fn take(&mut self, field: Field, line: &Line<'_>) {
+    fn take(&mut self, field: &'static str, line: &Line<'_>) {
         /// More instances than any device has.
         const MOST_VALUES: usize = 256;
         let instance = line.label("GPU_I_ID");
-        let same =
-            |(of, at, _): &(Field, Option<String>, f64)| *of == field && at.as_deref() == instance;
-        match self.0.iter().position(same) {
-            Some(known) => self.0[known].2 = self.0[known].2.max(line.value),
-            None if self.0.len() >= MOST_VALUES => {}
+        let is_full = self.0.len() >= MOST_VALUES;
+        let mut known = self.0.iter_mut();
+        match known.find(|(of, at, _)| *of == field && at.as_deref() == instance) {
+            Some((_, _, value)) => *value = value.max(line.value),
+            None if is_full => {}
             None => self.0.push((field, instance.map(str::to_owned), line.value)),
         }
     }
 
     fn reading(&self) -> Reading {
-        let of = |field: Field| (self.0.iter()).filter(move |(of, _, _)| *of == field);
-        let largest = |field| of(field).map(|(_, _, value)| *value).reduce(f64::max);
+        let of = |field: &'static str| {
+            self.0.iter().filter(move |(of, ..)| *of == field).map(|(_, at, value)| (at, *value))
+        };
+        let largest = |field| of(field).map(|(_, value)| value).reduce(f64::max);
         // Where the whole device is on the page beside its instances, it counts.
         let memory = |field| {
-            let whole = of(field).find(|(_, instance, _)| instance.is_none());
-            let whole = whole.map(|(_, _, value)| *value);
-            whole.or_else(|| of(field).map(|(_, _, value)| *value).reduce(|a, b| a + b))
+            let whole = of(field).find(|(instance, _)| instance.is_none());
+            let whole = whole.map(|(_, value)| value);
+            whole.or_else(|| of(field).map(|(_, value)| value).reduce(|a, b| a + b))
         };
-        let used = memory(Field::Used);
-        let total = memory(Field::Total).or_else(|| {
-            let known = used? + memory(Field::Free)?;
-            Some(known + memory(Field::Reserved).unwrap_or(0.0))
+        let used = memory("FB_USED");
+        let total = memory("FB_TOTAL").or_else(|| {
+            let known = used? + memory("FB_FREE")?;
+            Some(known + memory("FB_RESERVED").unwrap_or(0.0))
         });
         let bytes = |mebibytes: f64| (mebibytes * MEBIBYTE) as u64;
+        let throttle = THROTTLE.into_iter().filter_map(largest).reduce(f64::max);
         Reading {
-            power_w: largest(Field::Power),
-            power_limit_w: largest(Field::PowerLimit),
-            energy_j: largest(Field::Energy).map(|it| it / 1e3),
-            temperature_c: largest(Field::Temperature),
-            sm_clock_mhz: largest(Field::SmClock),
-            memory_clock_mhz: largest(Field::MemoryClock),
+            power_w: largest("POWER_USAGE"),
+            power_limit_w: largest("ENFORCED_POWER_LIMIT"),
+            energy_j: largest("TOTAL_ENERGY_CONSUMPTION").map(|it| it / 1e3),
+            temperature_c: largest("GPU_TEMP"),
+            sm_clock_mhz: largest("SM_CLOCK"),
+            memory_clock_mhz: largest("MEM_CLOCK"),
             memory_used: used.map(bytes),
             memory_total: total.map(bytes),
-            utilization: largest(Field::Utilization).map(|it| it / 100.0),
-            throttle: largest(Field::Throttle).map(|it| it as u64),
+            utilization: largest("GPU_UTIL").map(|it| it / 100.0),
+            throttle: throttle.map(|it| it as u64),
         }
     }
 }

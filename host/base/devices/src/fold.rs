@@ -22,14 +22,13 @@ const MILLION: f64 = 1e6;
 
 /// Figures of devices and their host over an interval, and their energy for a million tokens. For a
 /// run, the interval is from the start of the measurement to the end of its last exchange.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Devices {
     /// The source of the readings: `nvml` or `dcgm`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The driver's version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// The length of the interval in seconds.
     pub duration_s: f64,
@@ -37,90 +36,72 @@ pub struct Devices {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Figures>,
     /// The energy of all devices in joules; absent if the energy of any device is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// The mean power of all devices together in watts: their energy over the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
     /// The largest power of all devices together in watts, of the samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
     /// The mean of the devices' utilisation: the share of the time in which anything ran on a
     /// device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
     /// The highest temperature of any device in degrees Celsius.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_temperature_c: Option<f64>,
     /// The most memory in use on all devices together in bytes, of the samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// The largest share of the time in which heat or the power supply kept a device's clock down,
     /// of any device and reason; absent if no device reports reasons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_share: Option<f64>,
     /// The energy of all devices for a million output tokens of answered requests, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_output_tokens: Option<f64>,
     /// The same for a million input and output tokens together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_total_tokens: Option<f64>,
     /// The same within the steady window; absent if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnergy>,
     /// The processors and memory of the machine that this program runs on; absent if they were not
     /// measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostEnergy>,
     /// Readings that failed, over the whole recording; absent if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_readings: Option<u64>,
     /// The error of the last failed reading.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
 /// The devices' energy in the steady window.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SteadyEnergy {
     /// The energy of all devices in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// Their mean power together in watts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
     /// Their energy for a million output tokens that came within the window, in joules; absent if
     /// replies were not streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_output_tokens: Option<f64>,
 }
 
 /// The energy of the processors and memory of this machine, by their own counters.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostEnergy {
     /// The parts that are counted, such as `package-0`.
     pub counted: Vec<String>,
     /// The energy in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// The mean power in watts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
     /// The energy for a million output tokens of answered requests, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_output_tokens: Option<f64>,
     /// The same for a million input and output tokens together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_total_tokens: Option<f64>,
     /// The reason why figures are absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 /// Figures of a device over an interval. A quantity that it did not report, or reported too seldom,
 /// is absent.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Figures {
@@ -132,44 +113,31 @@ pub struct Figures {
     /// not far apart.
     pub covered: f64,
     /// The energy, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// The source of the energy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_from: Option<EnergyFrom>,
     /// The mean power, in watts: the energy over the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
     /// The largest power that was read, in watts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
     /// Power limit, in watts: the smallest that was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
     /// The highest temperature, in degrees Celsius.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_temperature_c: Option<f64>,
     /// The mean clock of its processors, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_sm_clock_mhz: Option<f64>,
     /// The lowest clock of its processors, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_sm_clock_mhz: Option<f64>,
     /// The mean clock of its memory, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_memory_clock_mhz: Option<f64>,
     /// The most memory that was in use, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
     /// Size of its memory, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The mean share of the time in which anything ran on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
     /// For each reason, the share of the time in which it kept the clock down. Absent if the device
     /// reports no reasons; empty if its clock was never kept down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<BTreeMap<Reason, f64>>,
     /// Reasons why figures are absent, or not as expected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

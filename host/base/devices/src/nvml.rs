@@ -11,7 +11,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::reading::{Choice, Device, Facts, Reading, Source};
-use library::{Clock, Handle, Library};
+use library::{Handle, Library};
 
 pub use library::NvmlError;
 
@@ -50,12 +50,9 @@ impl Nvml {
             devices: Vec::new(),
         };
         let mut handles = Vec::new();
-        let count = library.count()?;
-        for index in 0..count {
-            // A lost device does not affect the others.
-            let Ok(handle) = library.device(index) else {
-                continue;
-            };
+        // A lost device does not affect the others.
+        let (count, found) = library.devices()?;
+        for (index, handle) in found {
             let device = Device {
                 index: Some(index),
                 name: library.name(handle),
@@ -73,40 +70,6 @@ impl Nvml {
             Ok(Nvml { library, handles, facts })
         }
     }
-
-    fn reading(&self, device: Handle) -> Result<Reading, String> {
-        let library = &self.library;
-        let mut first_error = None;
-        let error = &mut first_error;
-        let milli = |value: u64| value as f64 / 1e3;
-        let mut reading = Reading {
-            power_w: known(library.power(device), error).map(milli),
-            power_limit_w: known(library.power_limit(device), error).map(milli),
-            energy_j: known(library.energy(device), error).map(milli),
-            temperature_c: known(library.temperature(device), error).map(|it| it as f64),
-            sm_clock_mhz: known(library.clock(device, Clock::Sm), error).map(|it| it as f64),
-            memory_clock_mhz: known(library.clock(device, Clock::Memory), error)
-                .map(|it| it as f64),
-            utilization: known(library.utilization(device), error).map(|it| it as f64 / 100.0),
-            throttle: known(library.throttle(device), error),
-            memory_used: None,
-            memory_total: None,
-        };
-        let memory = known(library.memory(device), error);
-        (reading.memory_used, reading.memory_total) = memory.unzip();
-        match first_error {
-            Some(error) if reading == Reading::default() => Err(error.to_string()),
-            _ => Ok(reading),
-        }
-    }
-}
-
-/// The value of a function, if it has any. Keeps the first error.
-fn known<T>(result: Result<Option<T>, NvmlError>, first: &mut Option<NvmlError>) -> Option<T> {
-    result.unwrap_or_else(|error| {
-        first.get_or_insert(error);
-        None
-    })
 }
 
 impl Source for Nvml {
@@ -115,13 +78,11 @@ impl Source for Nvml {
     }
 
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String> {
-        let readings = self.handles.iter().map(|handle| self.reading(*handle));
-        let readings: Vec<Result<Reading, String>> = readings.collect();
-        if readings.iter().all(Result::is_err) {
-            let error = readings.into_iter().find_map(Result::err);
-            Err(error.unwrap_or_default())
-        } else {
-            Ok(readings.into_iter().map(Result::ok).collect())
+        let readings = self.handles.iter().map(|handle| self.library.reading(*handle));
+        let readings: Vec<Result<Reading, NvmlError>> = readings.collect();
+        match readings.first() {
+            Some(Err(error)) if readings.iter().all(Result::is_err) => Err(error.to_string()),
+            _ => Ok(readings.into_iter().map(Result::ok).collect()),
         }
     }
 }

@@ -4,20 +4,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A device.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Device {
     /// Its number on its machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// Product name, such as `NVIDIA H100 80GB HBM3`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Identifier that no other device has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
     /// The machine, where the source names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }
 
@@ -35,73 +32,53 @@ pub struct Facts {
 }
 
 /// Readings of a device at one instant. A quantity that it does not report is absent.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Reading {
     /// Power that it draws, in watts. Some devices give the mean over the last second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
     /// Power limit, in watts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
     /// Energy drawn since some instant, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// Its temperature, in degrees Celsius.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
     /// The clock of its processors, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock_mhz: Option<f64>,
     /// The clock of its memory, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock_mhz: Option<f64>,
     /// Memory in use, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used: Option<u64>,
     /// Size of its memory, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The share of the time just past in which anything ran on it, from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
     /// The reasons why its clock is below its maximum, as the bits of [`Reason`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<u64>,
 }
 
-/// The reason why a device's clock is below its maximum: NVML's `nvmlClocksEventReasons`, which
-/// DCGM has with the same bits. A device that is idle, or whose user set its clock, is not
-/// throttled, so these reasons are not among them.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// It draws as much as it may. A device that is fully used usually does.
-    PowerCap,
-    /// It is too hot, says its driver.
-    Thermal,
-    /// It is too hot, or draws too much, say its own circuits: the clock is halved at least.
-    HardwareSlowdown,
-    /// It is too hot, say its own circuits.
-    HardwareThermal,
-    /// The power supply asks for less.
-    PowerBrake,
-    /// It waits for slower devices of its group.
-    SyncBoost,
+model::words! {
+    /// The reason why a device's clock is below its maximum: NVML's `nvmlClocksEventReasons`, which
+    /// DCGM has with the same bits. A device that is idle, or whose user set its clock, is not
+    /// throttled, so these reasons are not among them.
+    pub enum Reason {
+        /// It draws as much as it may. A device that is fully used usually does.
+        PowerCap = "power-cap",
+        /// It is too hot, says its driver.
+        Thermal = "thermal",
+        /// It is too hot, or draws too much, say its own circuits: the clock is halved at least.
+        HardwareSlowdown = "hardware-slowdown",
+        /// It is too hot, say its own circuits.
+        HardwareThermal = "hardware-thermal",
+        /// The power supply asks for less.
+        PowerBrake = "power-brake",
+        /// It waits for slower devices of its group.
+        SyncBoost = "sync-boost",
+    }
 }
 
 impl Reason {
-    pub const ALL: [Reason; 6] = [
-        Reason::PowerCap,
-        Reason::Thermal,
-        Reason::HardwareSlowdown,
-        Reason::HardwareThermal,
-        Reason::PowerBrake,
-        Reason::SyncBoost,
-    ];
-
     /// Its bit in `nvmlClocksEventReasons`.
     pub fn bit(self) -> u64 {
         match self {
@@ -111,17 +88,6 @@ impl Reason {
             Reason::Thermal => 0x20,
             Reason::HardwareThermal => 0x40,
             Reason::PowerBrake => 0x80,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::PowerCap => "power-cap",
-            Reason::Thermal => "thermal",
-            Reason::HardwareSlowdown => "hardware-slowdown",
-            Reason::HardwareThermal => "hardware-thermal",
-            Reason::PowerBrake => "power-brake",
-            Reason::SyncBoost => "sync-boost",
         }
     }
 

@@ -6,20 +6,12 @@ use std::sync::LazyLock;
 use super::ask::types::{Ask, Route};
 use super::script::{AnswerText, Script};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finish {
-    /// It was complete.
-    Stop,
-    /// It reached the limit of tokens.
-    Length,
-}
-
-impl Finish {
-    pub fn name(self) -> &'static str {
-        match self {
-            Finish::Stop => "stop",
-            Finish::Length => "length",
-        }
+model::names! {
+    pub(super) enum Finish {
+        /// It was complete.
+        Stop = "stop",
+        /// It reached the limit of tokens.
+        Length = "length",
     }
 }
 

@@ -11,25 +11,19 @@ mod triton;
 pub(super) mod types;
 
 use body::{Body, chat_prompt, prompt};
-use types::{Ask, Refusal, Route, SpeechForm, TritonForm};
+use types::{Ask, Refusal, Route, TritonForm};
 
 use super::dialect::ask as scripted;
 use super::prediction;
 use super::script::{Generate, Script};
+use super::triton::STREAM;
 
 /// Reads a body of this content type as the built-in route of this path does. Nothing is answered:
 /// the function serves checks of the reading of bodies. Errors: the text of the refusal; an unknown
 /// route is refused, too.
 pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
-    let routes = [
-        Route::Completions,
-        Route::Chat,
-        Route::Transcriptions,
-        Route::Speech(SpeechForm::default()),
-        Route::Generate(Generate::Sglang),
-        Route::Triton(TritonForm::default()),
-    ];
-    let route = routes.into_iter().find(|route| route.path() == path);
+    let triton = (path == STREAM).then(|| Route::Triton(TritonForm::default()));
+    let route = triton.or_else(|| Route::built_in(path, Generate::Sglang));
     let route = route.ok_or_else(|| format!("no route `{path}` is built in"))?;
     let read = Ask::read_as(route, content_type, body);
     read.map(drop).map_err(|refusal| refusal.message)

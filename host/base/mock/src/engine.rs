@@ -11,6 +11,7 @@ use super::prediction::Predictions;
 use super::prefix::PrefixCache;
 use super::script::{Script, ScriptError};
 use super::truth::{Counters, Truth, lock};
+use super::wire::types::Head;
 use model::units::Nanos;
 
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
@@ -120,6 +121,12 @@ impl Engine {
         let begins = *first + pause.after.0;
         let ends = begins + pause.lasting.0;
         if due >= begins && due < ends { ends } else { due }
+    }
+
+    /// The values of a reply to the request with this number.
+    pub(super) fn head(&self, number: u64, cached_tokens: u32) -> Head<'_> {
+        let model = self.script.listed_models()[0];
+        Head { number, created: self.created, model, cached_tokens }
     }
 
     pub(super) fn since(&self, instant: Instant) -> Nanos {

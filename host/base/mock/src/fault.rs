@@ -148,41 +148,34 @@ impl Mishaps {
     /// The effects of the script's faults on the request with this number; of two of a kind, the
     /// first counts.
     pub fn new(faults: &[Fault], number: u64) -> Self {
+        fn first<T>(place: &mut Option<T>, value: T) {
+            place.get_or_insert(value);
+        }
         let mut mishaps = Mishaps::default();
-        for (salt, fault) in (0..).zip(faults) {
-            if !fault.on.selects(number, salt) {
-                continue;
-            }
+        let chosen = (0..).zip(faults).filter(|(salt, fault)| fault.on.selects(number, *salt));
+        for (_, fault) in chosen {
             match fault.kind {
                 FaultKind::HttpError { status, retry_after } => {
-                    mishaps.http_error.get_or_insert((status, retry_after));
+                    first(&mut mishaps.http_error, (status, retry_after));
                 }
-                FaultKind::Html { status } => {
-                    mishaps.html.get_or_insert(status);
-                }
-                FaultKind::HangUp { reset } => {
-                    mishaps.hang_up.get_or_insert(reset);
-                }
+                FaultKind::Html { status } => first(&mut mishaps.html, status),
+                FaultKind::HangUp { reset } => first(&mut mishaps.hang_up, reset),
                 FaultKind::Goodbye => mishaps.goodbye = true,
                 FaultKind::SlowHeaders { by } if mishaps.slow_headers.is_zero() => {
                     mishaps.slow_headers = by
                 }
                 FaultKind::SlowHeaders { .. } => {}
                 FaultKind::Break { after_tokens, how } => {
-                    mishaps.breakdown.get_or_insert((after_tokens, how));
+                    first(&mut mishaps.breakdown, (after_tokens, how));
                 }
                 FaultKind::Stall { after_tokens, lasting } => {
-                    mishaps.stall.get_or_insert((after_tokens, lasting));
+                    first(&mut mishaps.stall, (after_tokens, lasting));
                 }
                 FaultKind::StopEarly { after_tokens } => {
-                    mishaps.stop_early.get_or_insert(after_tokens);
+                    first(&mut mishaps.stop_early, after_tokens);
                 }
-                FaultKind::Split { bytes } => {
-                    mishaps.split.get_or_insert(bytes);
-                }
-                FaultKind::Merge { events } => {
-                    mishaps.merge.get_or_insert(events);
-                }
+                FaultKind::Split { bytes } => first(&mut mishaps.split, bytes),
+                FaultKind::Merge { events } => first(&mut mishaps.merge, events),
                 FaultKind::Crlf => mishaps.crlf = true,
                 FaultKind::Ping => mishaps.ping = true,
             }

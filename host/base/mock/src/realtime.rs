@@ -24,7 +24,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
-use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::answer::Answer;
@@ -151,10 +151,8 @@ where
     let split = mishaps.split.map_or(usize::MAX, |bytes| bytes.get());
     let mut writer = Writer::new(writer, split, mishaps.ping);
     let ended = dialogue(engine, &mut reader, &mut writer, &mut record, &mishaps).await;
-    match ended {
-        Ok(()) => record.over(true),
-        Err(Ending::Left) => {}
-        Err(Ending::Close(..) | Ending::Cut { .. }) => record.over(false),
+    if !matches!(ended, Err(Ending::Left)) {
+        record.over(ended.is_ok());
     }
     drop(record);
     match ended {
@@ -172,16 +170,13 @@ where
     .await;
 }
 
-async fn dialogue<Io>(
+async fn dialogue(
     engine: &Engine,
-    reader: &mut Reader<ReadHalf<Io>>,
-    writer: &mut Writer<WriteHalf<Io>>,
+    reader: &mut Reader<impl AsyncRead + Unpin>,
+    writer: &mut Writer<impl AsyncWrite + Unpin>,
     record: &mut Record,
     mishaps: &Mishaps,
-) -> Result<(), Ending>
-where
-    Io: AsyncRead + AsyncWrite,
-{
+) -> Result<(), Ending> {
     let left = |_| Ending::Left;
     writer.text(&events::created(record.number()).to_string()).await.map_err(left)?;
     let mut input = ClientInput::default();
@@ -232,17 +227,14 @@ where
 }
 
 /// Sends an answer, each piece when it is due, up to a fault of the script.
-async fn answers<Io>(
-    writer: &mut Writer<WriteHalf<Io>>,
+async fn answers(
+    writer: &mut Writer<impl AsyncWrite + Unpin>,
     record: &mut Record,
     (events, answer): (&Events, &Answer),
     (mut turn, received): (Turn, Instant),
     mishaps: &Mishaps,
     each: u32,
-) -> Result<(), Ending>
-where
-    Io: AsyncRead + AsyncWrite,
-{
+) -> Result<(), Ending> {
     let start = poll_fn(|cx| turn.slot.poll_start(received, cx)).await;
     let start = record.unpaused(start);
     tokio::time::sleep_until(start).await;
@@ -295,15 +287,12 @@ where
 }
 
 /// Sends an event of an answer, with this number of tokens.
-async fn send<Io>(
-    writer: &mut Writer<WriteHalf<Io>>,
+async fn send(
+    writer: &mut Writer<impl AsyncWrite + Unpin>,
     record: &mut Record,
     event: &Value,
     tokens: u32,
-) -> Result<(), Ending>
-where
-    Io: AsyncRead + AsyncWrite,
-{
+) -> Result<(), Ending> {
     let text = event.to_string();
     writer.text(&text).await.map_err(|_| Ending::Left)?;
     record.sent(Instant::now(), tokens, text.as_bytes());

@@ -1,7 +1,6 @@
 //! The record of a request while the engine answers it: fills its truth, and counts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,18 +32,8 @@ impl Record {
         let truth = Truth {
             number: engine.counters.requests.fetch_add(1, Relaxed),
             path,
-            status: None,
-            prompt_tokens: None,
-            output_tokens: None,
             received: engine.since(received),
-            started: None,
-            batched: None,
-            chunks: Vec::new(),
-            ended: None,
-            end: End::Abandoned,
-            ids: BTreeMap::new(),
-            asked: None,
-            written: Vec::new(),
+            ..Truth::default()
         };
         Record { engine, truth, phase: Phase::Outside, finish: None, counted_prompt: false }
     }

@@ -324,6 +324,19 @@ fn merge(step: &mut Step, next: Step) -> Option<Step> {
     }
 }
 
+/// The end of a reply of this length that may break off in the middle: the number of its bytes that
+/// are sent, the number that its head announces, and its last action.
+pub(super) fn ending(breaks: Option<Breakdown>, length: usize) -> (usize, usize, Action) {
+    match breaks {
+        None => (length, length, Action::End { whole: true }),
+        Some(Breakdown::InBandError) => (length, length, Action::End { whole: false }),
+        Some(Breakdown::Cut { reset }) => (length / 2, length, Action::Cut { reset }),
+        Some(Breakdown::NoDone | Breakdown::Close { .. }) => {
+            (length / 2, length / 2, Action::End { whole: false })
+        }
+    }
+}
+
 /// A reply in one piece.
 pub(super) struct Whole {
     pub route: Route,
@@ -337,10 +350,7 @@ impl Whole {
     pub fn poll_steps(&self, clock: &Clock, cx: &mut Context<'_>) -> Poll<(Vec<Step>, usize)> {
         let token = self.answer.tokens.saturating_sub(1);
         let span = ready!(clock.poll_span(token, cx));
-        let late = match self.mishaps.stall {
-            Some((_, lasting)) => lasting.unwrap_or_default(),
-            None => Duration::ZERO,
-        };
+        let late = self.mishaps.stall.and_then(|(_, lasting)| lasting).unwrap_or_default();
         let timings = ready!(clock.poll_timings(span + late, cx));
         let all = Piece {
             from: 0,
@@ -356,34 +366,19 @@ impl Whole {
         let Whole { route, answer, wire, mishaps } = self;
         let never = mishaps.stall.is_some_and(|(_, lasting)| lasting.is_none());
         let when = if never { When::Never } else { When::Token { token, late } };
+        let breaks = mishaps.breakdown.map(|(_, how)| how);
         let mut out = Vec::new();
-        let mut announced = None;
-        let mut end = Action::End { whole: true };
-        let mut complete = true;
-        match mishaps.breakdown {
-            Some((_, Breakdown::InBandError)) => {
-                let refusal = Refusal::internal(500);
-                let failed = wire.failed(&refusal);
-                out = failed.unwrap_or_else(|| wire::error_body(route, &refusal));
-                end = Action::End { whole: false };
-                complete = false;
-            }
-            breakdown => {
-                wire.whole(answer, all, &mut out);
-                if let Some((_, how)) = breakdown {
-                    complete = false;
-                    end = Action::End { whole: false };
-                    if let Breakdown::Cut { reset } = how {
-                        announced = Some(out.len());
-                        end = Action::Cut { reset };
-                    }
-                    out.truncate(out.len() / 2);
-                }
-            }
+        if breaks == Some(Breakdown::InBandError) {
+            let refusal = Refusal::internal(500);
+            let failed = wire.failed(&refusal);
+            out = failed.unwrap_or_else(|| wire::error_body(route, &refusal));
+        } else {
+            wire.whole(answer, all, &mut out);
         }
-        let length = announced.unwrap_or(out.len());
-        let tokens = if complete { answer.tokens } else { 0 };
-        let write = Action::Write { bytes: out.into(), tokens, last: complete };
+        let (kept, length, end) = ending(breaks, out.len());
+        out.truncate(kept);
+        let tokens = if breaks.is_none() { answer.tokens } else { 0 };
+        let write = Action::Write { bytes: out.into(), tokens, last: breaks.is_none() };
         (vec![Step { when, action: write }, Step { when, action: end }], length)
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route, SpeechForm, TritonForm};
+use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route, TritonForm};
 use super::control::{inform, inform_call};
 use super::dialect::Content;
 use super::engine::Engine;
@@ -44,7 +44,6 @@ use super::triton;
 use super::truth::lock;
 use super::wire;
 use super::wire::prediction::Prediction;
-use super::wire::types::Head;
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
 /// 4096 by default; further connections are a second late.
@@ -222,15 +221,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<(Route
     if path == triton::STREAM && grpc::is_call(request) {
         return Some((Route::Triton(TritonForm::default()), true));
     }
-    let generate = Route::Generate(engine.script.generate);
-    let routes = [
-        Route::Completions,
-        Route::Chat,
-        Route::Transcriptions,
-        Route::Speech(SpeechForm::default()),
-        generate,
-    ];
-    let route = routes.into_iter().find(|route| route.path() == path);
+    let route = Route::built_in(path, engine.script.generate);
     Some((route.filter(|_| *method == Method::POST)?, true))
 }
 
@@ -389,12 +380,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     if script.prefix_cache {
         record.looked_up(ask.prompt_tokens, turn.cached_tokens);
     }
-    let head = Head {
-        number: record.number(),
-        created: engine.created,
-        model: script.listed_models()[0],
-        cached_tokens: turn.cached_tokens,
-    };
+    let head = engine.head(record.number(), turn.cached_tokens);
     let wire = wire::wire(script, &ask, &head);
     let split = mishaps.split.map(|bytes| bytes.get());
     // The end marker of a call is its status.
@@ -428,8 +414,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     } else {
         Steps::whole(Whole { route, answer, wire, mishaps })
     };
-    let timed = Timed::new(steps, received, turn, split, record, fate);
-    let mut timed = timed.with_trailers(trailers);
+    let mut timed = Timed::new(steps, received, turn, split, record, fate);
+    timed.trailers = trailers;
     if !ask.stream || script.headers == Headers::FirstToken {
         timed.until_first_step().await;
     }
@@ -449,12 +435,7 @@ fn predicted(
     fate: &Arc<Fate>,
 ) -> Result<Response<ReplyBody>, Box<Record>> {
     let number = record.number();
-    let head = Head {
-        number,
-        created: engine.created,
-        model: engine.script.listed_models()[0],
-        cached_tokens: 0,
-    };
+    let head = engine.head(number, 0);
     let (job, status, state) = match prediction {
         PredictionRequest::Create(_) if engine.batch.is_some() && !ask.stream => {
             let message = "the steps of a batch are known to streams alone: ask for `stream`";

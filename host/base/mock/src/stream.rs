@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 use super::fault::Breakdown;
 use super::pace::{Clock, Slot, Turn};
 use super::record::Record;
-use super::reply::{Action, Reply, Step, When, Whole};
+use super::reply::{Action, Reply, Step, When, Whole, ending};
 
 /// An error: the script breaks the connection.
 #[derive(Debug, thiserror::Error)]
@@ -54,29 +54,11 @@ impl Steps {
 
     /// Of a reply whose bytes are there, which may break off in the middle.
     pub fn at_once(bytes: Vec<u8>, breaks: Option<Breakdown>) -> Self {
-        let mut length = bytes.len();
-        let end = match breaks {
-            None | Some(Breakdown::InBandError) => Action::End { whole: breaks.is_none() },
-            Some(Breakdown::NoDone | Breakdown::Close { .. }) => Action::End { whole: false },
-            Some(Breakdown::Cut { reset }) => Action::Cut { reset },
-        };
-        let mut bytes = Bytes::from(bytes);
-        if matches!(
-            breaks,
-            Some(Breakdown::NoDone | Breakdown::Close { .. } | Breakdown::Cut { .. })
-        ) {
-            bytes.truncate(bytes.len() / 2);
-        }
-        if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Close { .. })) {
-            length = bytes.len();
-        }
+        let (kept, length, end) = ending(breaks, bytes.len());
+        let bytes = Bytes::from(bytes).slice(..kept);
         let write = Action::Write { bytes, tokens: 0, last: false };
-        let when = When::AtOnce;
-        Steps::Whole {
-            reply: None,
-            steps: [write, end].map(|action| Step { when, action }).into(),
-            length,
-        }
+        let steps = [write, end].map(|action| Step { when: When::AtOnce, action });
+        Steps::Whole { reply: None, steps: steps.into(), length }
     }
 
     /// The end of the reply, if nothing comes after the last step: true if the reply is whole. The
@@ -122,7 +104,8 @@ pub(super) struct Timed {
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,
-    trailers: Option<HeaderMap>,
+    /// Fields after the last piece.
+    pub trailers: Option<HeaderMap>,
 }
 
 struct Rest {
@@ -156,12 +139,6 @@ impl Timed {
             fate,
             trailers: None,
         }
-    }
-
-    /// As it is, with these fields after the last piece.
-    pub fn with_trailers(mut self, trailers: Option<HeaderMap>) -> Self {
-        self.trailers = trailers;
-        self
     }
 
     /// Waits until the first step is due, so that the reply's head goes out with it.

@@ -113,6 +113,12 @@ async fn send(engine: &Arc<Engine>, request: Request<Full<Bytes>>) -> hyper::Res
     Ok(ClientReply { status: parts.status, headers: parts.headers, headers_at, pieces, ended })
 }
 
+/// The bytes of a request that is the last of its connection.
+fn raw(method: &str, path: &str, body: &str) -> Vec<u8> {
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: mock\r\nconnection: close");
+    format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
 async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> ClientReply {
     let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
     let request = Request::builder().method(Method::POST).uri(path).body(body).unwrap();

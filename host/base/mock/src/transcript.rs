@@ -163,24 +163,17 @@ impl Moment {
     }
 
     fn chunk(&self, facts: &ReplyFacts<'_>) -> Value {
-        let (prefix, object) = if facts.chat {
-            ("chatcmpl", "chat.completion.chunk")
+        let (prefix, object, key) = if facts.chat {
+            ("chatcmpl", "chat.completion.chunk", "delta")
         } else {
-            ("cmpl", "text_completion")
+            ("cmpl", "text_completion", "text")
         };
         let choice = self.delta.as_ref().map(|delta| {
-            if facts.chat {
-                json!({
-                    "index": self.index, "delta": delta, "logprobs": null,
-                    "finish_reason": self.finish,
-                })
-            } else {
-                json!({
-                    "index": self.index, "text": delta.get("content").and_then(Value::as_str)
-                        .unwrap_or_default(),
-                    "logprobs": null, "finish_reason": self.finish,
-                })
-            }
+            let text = || delta.get("content").and_then(Value::as_str).unwrap_or_default();
+            let brought = if facts.chat { json!(delta) } else { json!(text()) };
+            json!({
+                "index": self.index, key: brought, "logprobs": null, "finish_reason": self.finish,
+            })
         });
         let mut chunk = json!({
             "id": format!("{prefix}-{}", facts.id), "object": object,

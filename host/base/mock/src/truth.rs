@@ -15,7 +15,7 @@ use model::units::Nanos;
 
 /// The true record of one request. Times are nanoseconds since the engine was made, on tokio's
 /// clock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Truth {
     /// Its number in order of arrival, from 0; faults are chosen by this number.
@@ -90,7 +90,7 @@ pub struct SentPiece {
     pub bytes: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     Whole,
@@ -99,6 +99,7 @@ pub enum End {
     /// With an error inside the reply, or without its end, by a fault of the script.
     Broken,
     /// The client went away first.
+    #[default]
     Abandoned,
 }
 

@@ -14,6 +14,7 @@ use crate::recording::Recording;
 use crate::stages::Stages;
 
 /// The server's own series over the measurement.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ServerSeries {
@@ -28,10 +29,8 @@ pub struct ServerSeries {
     /// The longest time that a page took, in milliseconds.
     pub longest_page_ms: f64,
     /// Pages that did not come; absent if all came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u64>,
     /// The error of the last of these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Lines of a page that were not kept because there are too many or their labels are too long.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -43,53 +42,44 @@ pub struct ServerSeries {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Queue>,
     /// The stages of a request before its first token; absent if the pages do not show them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
 }
 
 /// One of a server's figures over an interval. Levels have a mean and extremes, counts a total and
 /// a rate, shares a mean, times a mean and percentiles.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Figure {
     /// The server's own metrics that it is made of.
     pub metrics: Vec<String>,
     /// The mean over time; for times, over the observations; for shares, the share of the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// The maximum error of the mean of observations from pages across the ends of the interval:
     /// its change if all or none of their observations count. Absent if no page lies across an end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_within: Option<f64>,
     /// The smallest value on a page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
     /// The largest value on a page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
     /// The growth of a counter, or the number of observations. Growth up to a page beyond an end of
     /// the interval is spread evenly over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// The same per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
     /// The median of the observations: linear within a bucket of the server's histogram. Absent if
     /// it lies in the lowest bucket, which has only an upper bound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     /// The 99th percentile likewise; where it lies beyond the last finite bound, that bound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
     /// Seconds from the beginning of the interval until a counter first grew, to within a page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_s: Option<f64>,
     /// Seconds until it last grew.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_s: Option<f64>,
 }
 
 /// The queue in front of a target's scheduler.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Queue {
@@ -102,13 +92,10 @@ pub struct Queue {
     /// The most waiting requests on a page.
     pub max_waiting: f64,
     /// The most running requests on a page while others waited; absent if none ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
     /// The share of the waiting time with at least 95 % of this number running.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ceiling: Option<f64>,
     /// Mean share of the KV cache in use while requests waited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_usage: Option<f64>,
 }
 

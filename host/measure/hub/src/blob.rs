@@ -56,25 +56,15 @@ impl Digest {
         match self {
             Digest::Sha256 => {
                 let mut hash = sha2::Sha256::new();
-                feed(file, |piece| hash.update(piece))?;
+                std::io::copy(file, &mut hash)?;
                 Ok(hex(&hash.finalize()))
             }
             Digest::Git => {
                 let mut hash = sha1::Sha1::new();
                 hash.update(format!("blob {}\0", file.metadata()?.len()));
-                feed(file, |piece| hash.update(piece))?;
+                std::io::copy(file, &mut hash)?;
                 Ok(hex(&hash.finalize()))
             }
-        }
-    }
-}
-
-fn feed(file: &mut File, mut to: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut buffer = vec![0; PIECE];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(()),
-            read => to(&buffer[..read]),
         }
     }
 }

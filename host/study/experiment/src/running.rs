@@ -133,10 +133,8 @@ fn of_death(death: &Death) -> End {
 pub(crate) fn of_not_ready(not_ready: &NotReady) -> End {
     match not_ready {
         NotReady::Died(death) => of_death(death),
-        other => End {
-            class: Ending::NotReady,
-            exit: Some(other.to_string()),
-            log: other.last_lines().to_vec(),
-        },
+        NotReady::Lives { why, last_lines } => {
+            End { class: Ending::NotReady, exit: Some(why.clone()), log: last_lines.clone() }
+        }
     }
 }

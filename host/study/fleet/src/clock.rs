@@ -185,11 +185,6 @@ impl Estimate {
         Nanos(at.0.saturating_add_signed(self.offset))
     }
 
-    /// An instant of the agent's clock, by the coordinator's.
-    pub fn to_coordinator(&self, at: Nanos) -> Nanos {
-        Nanos(at.0.saturating_add_signed(self.offset.saturating_neg()))
-    }
-
     /// Checks that it is exact enough where intervals as short as `smallest` are reported. Fails if
     /// the bound is above a tenth of it.
     pub fn check(&self, smallest: Nanos) -> Result<(), TooWide> {
@@ -267,8 +262,6 @@ mod tests {
             let estimate = course.at(Nanos(now + after)).unwrap();
             let error = estimate.offset.abs_diff(truth.offset(now + after));
             prop_assert!(error <= estimate.bound.0);
-            let turned = estimate.to_coordinator(estimate.to_agent(Nanos(now)));
-            prop_assert_eq!(turned, Nanos(now));
         }
 
         #[test]
@@ -281,7 +274,6 @@ mod tests {
                 });
                 if let Some(estimate) = course.at(Nanos(at)) {
                     estimate.to_agent(Nanos(at));
-                    estimate.to_coordinator(Nanos(at));
                 }
             }
         }

@@ -45,34 +45,21 @@ pub const COORDINATOR: &str = "RUNNER_FLEET_COORDINATOR";
 /// An environment: variables by name. Empty values count as not set.
 pub type Environment = BTreeMap<String, String>;
 
-/// The program that started the processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starter {
-    /// The user's own variables.
-    Explicit,
-    /// `mpirun` of Open MPI.
-    OpenMpi,
-    /// `mpiexec` of MPICH, Intel MPI and others that speak PMI.
-    Pmi,
-    /// `srun`.
-    Slurm,
-    /// A PMIx server.
-    Pmix,
-    /// An Indexed Job or a JobSet of Kubernetes.
-    Kubernetes,
-}
-
-impl Starter {
-    /// Its name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Starter::Explicit => "RUNNER_FLEET_*",
-            Starter::OpenMpi => "Open MPI",
-            Starter::Pmi => "PMI",
-            Starter::Slurm => "Slurm",
-            Starter::Pmix => "PMIx",
-            Starter::Kubernetes => "Kubernetes",
-        }
+model::names! {
+    /// The program that started the processes, by its name in messages.
+    pub enum Starter {
+        /// The user's own variables.
+        Explicit = "RUNNER_FLEET_*",
+        /// `mpirun` of Open MPI.
+        OpenMpi = "Open MPI",
+        /// `mpiexec` of MPICH, Intel MPI and others that speak PMI.
+        Pmi = "PMI",
+        /// `srun`.
+        Slurm = "Slurm",
+        /// A PMIx server.
+        Pmix = "PMIx",
+        /// An Indexed Job or a JobSet of Kubernetes.
+        Kubernetes = "Kubernetes",
     }
 }
 
@@ -106,12 +93,8 @@ struct Variables {
     host: Host,
 }
 
-/// The host of rank 0, as far as a starter sets it.
-enum Host {
-    Known(String),
-    /// It is not set, for this reason.
-    Unknown(String),
-}
+/// The host of rank 0. Errors: the reason why it is not known, as text.
+type Host = Result<String, String>;
 
 /// The place of the process with this environment. Fails if variables are missing, are not numbers,
 /// or contradict each other: all mistakes at once.
@@ -155,10 +138,10 @@ impl Reading<'_> {
         let (host, port) = match (coordinator, starter.map(|variables| variables.host)) {
             (Some(address), _) => address,
             (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
-            (None, Some(Host::Known(host))) => (host, PORT),
+            (None, Some(Ok(host))) => (host, PORT),
             (None, unknown) => {
                 let why = match unknown {
-                    Some(Host::Unknown(why)) => format!("{why}: set {COORDINATOR}"),
+                    Some(Err(why)) => format!("{why}: set {COORDINATOR}"),
                     _ => format!("{COORDINATOR} is not set: set it"),
                 };
                 let to = "to the host of rank 0, or host:port, for every process";
@@ -252,7 +235,7 @@ impl Reading<'_> {
         ];
         let unknown = |starter: Starter| {
             let name = starter.name();
-            Host::Unknown(format!("{name} does not tell the processes where rank 0 runs"))
+            Err(format!("{name} does not tell the processes where rank 0 runs"))
         };
         for (starter, [rank_variable, size_variable], local_variable) in nearer {
             let rank = self.number(rank_variable);
@@ -267,9 +250,9 @@ impl Reading<'_> {
                 starter == Starter::Pmi && self.in_step() && is_same
             });
             let host = match (by_slurm, local) {
-                (Some(Variables { host: Host::Known(host), .. }), _) => Host::Known(host.clone()),
+                (Some(Variables { host: Ok(host), .. }), _) => Ok(host.clone()),
                 // All processes are on this machine.
-                (_, Some(_)) if local == size => Host::Known("127.0.0.1".to_owned()),
+                (_, Some(_)) if local == size => Ok("127.0.0.1".to_owned()),
                 _ => unknown(starter),
             };
             return Some(Variables { starter, rank, rank_variable, size, size_variable, host });
@@ -329,11 +312,11 @@ impl Reading<'_> {
 
     fn slurm_host(&mut self) -> Host {
         if self.text(COORDINATOR).is_some() {
-            return Host::Unknown(String::new());
+            return Err(String::new());
         }
         let distribution = self.text("SLURM_DISTRIBUTION").unwrap_or_default();
         if distribution.starts_with("arbitrary") {
-            return Host::Unknown(
+            return Err(
                 "SLURM_DISTRIBUTION is arbitrary, so rank 0 may run on any host of the list"
                     .to_owned(),
             );
@@ -344,16 +327,16 @@ impl Reading<'_> {
             };
             return match hostlist::expand(list) {
                 Ok(hosts) => match hosts.into_iter().next() {
-                    Some(first) => Host::Known(first),
+                    Some(first) => Ok(first),
                     None => continue,
                 },
                 Err(error) => {
                     self.wrong.push(format!("{name}: {error}"));
-                    Host::Unknown(String::new())
+                    Err(String::new())
                 }
             };
         }
-        Host::Unknown("neither SLURM_STEP_NODELIST nor SLURM_JOB_NODELIST is set".to_owned())
+        Err("neither SLURM_STEP_NODELIST nor SLURM_JOB_NODELIST is set".to_owned())
     }
 }
 

@@ -120,17 +120,8 @@ pub fn seal(path: &Path) -> Result<(u64, String), RecordsError> {
     let failed = |cause| RecordsError::File { path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(failed)?;
     let mut digest = Sha256::new();
-    let mut buffer = vec![0; BODY];
-    let mut length = 0;
-    loop {
-        match file.read(&mut buffer).map_err(failed)? {
-            0 => return Ok((length, model::hex(&digest.finalize()))),
-            read => {
-                digest.update(&buffer[..read]);
-                length += read as u64;
-            }
-        }
-    }
+    let length = io::copy(&mut file, &mut digest).map_err(failed)?;
+    Ok((length, model::hex(&digest.finalize())))
 }
 
 /// The coordinator's copy of an agent's records.

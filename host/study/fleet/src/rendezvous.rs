@@ -121,7 +121,7 @@ enum Phase {
 }
 
 /// One process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Seat {
     pub who: Who,
     pub step: Step,
@@ -149,24 +149,7 @@ pub struct Seat {
 impl Seat {
     /// The seat of a process that has not come.
     fn empty(who: Who, now: Nanos) -> Self {
-        Seat {
-            who,
-            step: Step::Absent,
-            facts: None,
-            clock: Course::default(),
-            at_start: None,
-            ending: None,
-            lost: None,
-            instance: None,
-            conn: None,
-            last_contact: now,
-            last_report: now,
-            broken: None,
-            turned_away: false,
-            plan: None,
-            start: None,
-            interrupts: 0,
-        }
+        Seat { who, last_contact: now, last_report: now, ..Seat::default() }
     }
 }
 

@@ -33,6 +33,7 @@ use result::finding::Verdict;
 const MOST_LINES: usize = 40;
 
 /// The findings of a lab.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LabReport {
@@ -41,20 +42,16 @@ pub struct LabReport {
     /// The lab's name.
     pub name: String,
     /// Its purpose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The program that made it, and its version, as the journal says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The strategy.
     pub strategy: String,
     /// Repeats of each trial on each scenario.
     pub repeats: u32,
     /// The objective.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
     /// The objective's figure with its unit, as `throughput.output-tokens-per-s (tok/s)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// The constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +65,6 @@ pub struct LabReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, serde_json::Value>,
     /// The reason why it is not complete, if it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
     /// The time and money that it took.
     pub spent: Spent,
@@ -161,7 +157,8 @@ pub struct StudyReport {
 }
 
 /// The conclusion of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with_macros::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Conclusion {
     /// The kind of answer.
@@ -170,17 +167,13 @@ pub struct Conclusion {
     pub words: String,
     /// The recommended trial: the baseline, if no other is better; none if nothing can be
     /// recommended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialId>,
     /// Its command, as a shell reads it, with its variables.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The text block of the recommended trial's last run on the first scenario; absent if no run
     /// was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<String>,
     /// The gain of the chosen trial over the baseline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
     /// The same by scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -215,6 +208,7 @@ pub struct TrialReport {
 }
 
 /// A run.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunReport {
@@ -229,10 +223,8 @@ pub struct RunReport {
     /// Its time, in seconds.
     pub seconds: f64,
     /// Its verdict; absent if it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// The objective's figure, in its unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<f64>,
     /// Its findings, or why it failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

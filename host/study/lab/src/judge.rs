@@ -45,17 +45,16 @@ model::words! {
 impl Judgement {
     pub fn label(self) -> &'static str {
         match self {
-            Judgement::Reference => "reference",
-            Judgement::Better => "better",
-            Judgement::Worse => "worse",
             Judgement::NoDifference => "no difference shown",
             Judgement::NotJudged => "not judged",
             Judgement::RuledOut => "ruled out",
+            other => other.name(),
         }
     }
 }
 
 /// A stage, as far as it was measured.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StageReport {
@@ -67,16 +66,15 @@ pub struct StageReport {
     pub is_complete: bool,
     /// The variation of starts, by this stage and earlier ones; absent where nothing is left to
     /// estimate it from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
     /// The true gain, in percent, that the stage shows in nine of ten cases.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// Its trials; the others are compared with the first.
     pub rows: Vec<Row>,
 }
 
 /// A trial of a stage.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Row {
@@ -87,27 +85,24 @@ pub struct Row {
     /// Its standing against the first one.
     pub judgement: Judgement,
     /// Its gain over all scenarios: the geometric mean of the ratios of each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
     /// The geometric mean of the objective's figure over scenarios and rounds; only of complete
     /// rounds, and as if the trial had been in each round of its stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// The objective's figure by scenario.
     pub scenarios: Vec<ScenarioRow>,
     /// The reason why it is ruled out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Constraints that it is not shown to meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<HeldRow>,
     /// Rounds that would show the difference, if it is as large as was measured; absent where it is
     /// shown, and where that takes more than a hundred rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_show: Option<ToShow>,
 }
 
 /// The standing of a trial to a constraint on a scenario.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeldRow {
@@ -121,13 +116,11 @@ pub struct HeldRow {
     pub is_within: bool,
     /// The figure over all rounds so far, where requests that failed or were not sent count as the
     /// worst; absent for a verdict, and where it is infinite or was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Spread>,
     /// The standing as text.
     pub words: String,
     /// Rounds that would show it, if the mean is the truth; absent where it is shown, and where
     /// that takes more than a hundred rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_show: Option<ToShow>,
 }
 
@@ -144,16 +137,15 @@ pub struct ToShow {
 }
 
 /// The objective's figure of a trial on a scenario.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioRow {
     /// The scenario.
     pub scenario: String,
     /// The figure over repeats, in its unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Spread>,
     /// The gain over the first trial of the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
 }
 

@@ -5,23 +5,16 @@
 //! one start (the place of memory, the warmth of the machine) vary from start to start. Each start
 //! has one value, the mean over its scenarios.
 //!
-//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) removes
-//! the effect of rounds, estimates the error from all trials together, and [`Family`] has Dunnett's
-//! test and intervals. The probability of showing any difference that does not exist, or of any
-//! interval not holding the truth, is at most 5 % over all trials of a stage.
-//!
-//! **Against another lab's runs** there are no common rounds. Differences are tested as `compare`
-//! tests repeats: Student's test over one value per start, Welch's where the sides have different
-//! numbers of starts. A side of one start is assumed to vary as the other does. Of several
-//! differences, Holm's procedure decides which are shown: the probability of showing any that does
-//! not exist is at most 5 %, whichever the others are.
+//! Trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) removes the effect of rounds,
+//! estimates the error from all trials together, and [`Family`] has Dunnett's test and intervals.
+//! The probability of showing any difference that does not exist, or of any interval not holding
+//! the truth, is at most 5 % over all trials of a stage.
 //!
 //! The arithmetic is in `statistics`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use statistics::difference::StandardError;
 use statistics::dunnett::Dunnett;
 use statistics::mean_if_any;
 use statistics::student;
@@ -58,6 +51,7 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 }
 
 /// The gain of a trial over another.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gain {
@@ -66,11 +60,9 @@ pub struct Gain {
     pub percent: f64,
     /// The ends of the 95 % interval, which holds for all trials of a table together; absent where
     /// nothing is left to estimate an error from, as with one repeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// The p-value: how likely a difference this large is in any trial of the table if there is
     /// none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Repeats of the other side and of this one.
     pub repeats: [usize; 2],
@@ -182,20 +174,6 @@ fn rounded(apart: f64) -> f64 {
     if apart.abs() < ROUNDING { 0.0 } else { apart }
 }
 
-/// Computes the gain of the second side over the first, given the logarithms of its figures;
-/// nothing if a side has none.
-pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
-    let apart = rounded(mean_if_any(side)? - mean_if_any(base)?);
-    let sure = StandardError::between(base, side);
-    let away = sure.map(|sure| student::quantile(OUTSIDE, sure.freedom) * sure.error);
-    Some(Gain {
-        percent: percent(apart),
-        interval: away.map(|away| [percent(apart - away), percent(apart + away)]),
-        probability: sure.map(|sure| sure.probability(apart)),
-        repeats: [base.len(), side.len()],
-    })
-}
-
 /// A change of all trials from round to round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -241,41 +219,10 @@ pub fn figures(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn logs(values: &[f64]) -> Vec<f64> {
-        values.iter().map(|value| value.ln()).collect()
-    }
-
-    /// Against scipy.stats.ttest_ind of the logarithms.
     #[test]
-    fn gains_are_students() {
-        let (base, side) = (logs(&[100.0, 102.0, 98.0]), logs(&[110.0, 111.0, 109.0]));
-        let found = gain(&base, &side).unwrap();
-        assert!((found.percent - 10.0119).abs() < 1e-3, "{found:?}");
-        let [low, high] = found.interval.unwrap();
-        assert!(low > 5.9 && low < 7.0 && high > 13.0 && high < 14.2, "{found:?}");
-        let p = found.probability.unwrap();
-        assert!(p > 0.001 && p < 0.004, "{p}");
-        assert_eq!(found.repeats, [3, 3]);
-    }
-
-    #[test]
-    fn one_repeat_has_no_interval_of_its_own() {
+    fn one_repeat_has_no_interval() {
         assert_eq!(spread(&[5.0]).unwrap().interval, None);
         assert_eq!(spread(&[]), None);
-        let lone = gain(&logs(&[100.0]), &logs(&[110.0])).unwrap();
-        assert_eq!((lone.interval, lone.probability), (None, None));
-        // It is assumed to vary as the other side does.
-        let beside = gain(&logs(&[100.0, 101.0, 99.0]), &logs(&[110.0])).unwrap();
-        assert!(beside.probability.unwrap() < 0.05);
-        assert_eq!(gain(&[], &logs(&[1.0])), None);
-    }
-
-    #[test]
-    fn constant_values_are_equal_or_different() {
-        let same = gain(&logs(&[7.0; 3]), &logs(&[7.0; 3])).unwrap();
-        assert_eq!((same.percent, same.probability), (0.0, Some(1.0)));
-        let other = gain(&logs(&[7.0; 3]), &logs(&[7.1; 3])).unwrap();
-        assert_eq!(other.probability, Some(0.0));
     }
 
     #[test]

@@ -98,6 +98,7 @@ model::words! {
         /// It is not done.
         Unfinished = "unfinished",
     }
+    default Unfinished
 }
 
 /// Decides the next starts, or the end of the lab, from the lab, its scenarios and the measurements

@@ -10,6 +10,7 @@ use search::Load;
 use search::sweep::At;
 
 /// A scenario of a lab.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
@@ -18,11 +19,9 @@ pub struct Scenario {
     /// A digest of its content: its text, its data, its plugins.
     pub content: String,
     /// The time of a run of it, in seconds, if the scenario states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Its load, if that is one number: scenarios that differ only in their load are points of one
     /// curve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfLoad>,
 }
 

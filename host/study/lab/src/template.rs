@@ -22,32 +22,30 @@ pub fn names(text: &str) -> Vec<&str> {
 
 /// Fills in the placeholders that `value` knows. Unknown and escaped placeholders stay unchanged.
 pub fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let part = |part| match part {
-        Part::Text(text) => text.to_owned(),
-        Part::Name(name) => match value(name) {
-            Some(value) => escaped(&value),
-            None => format!("{{{name}}}"),
-        },
-        Part::Escaped(name) => format!("{{{{{name}}}}}"),
-    };
-    parts(text).into_iter().map(part).collect()
+    let known = |name: &str| value(name).map(|value| with(&value, escape, escape));
+    with(text, |name| known(name).unwrap_or_else(|| format!("{{{name}}}")), escape)
 }
 
 /// Fills in the placeholders that `value` knows, and writes escaped ones as text, for use.
 pub fn finished(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let part = |part| match part {
-        Part::Text(text) => text.to_owned(),
-        Part::Name(name) => value(name).unwrap_or_else(|| format!("{{{name}}}")),
-        Part::Escaped(name) => format!("{{{name}}}"),
-    };
-    parts(text).into_iter().map(part).collect()
+    let plain = |name: &str| format!("{{{name}}}");
+    with(text, |name| value(name).unwrap_or_else(|| plain(name)), plain)
 }
 
-/// A text whose placeholders are escaped.
-fn escaped(text: &str) -> String {
+fn escape(name: &str) -> String {
+    format!("{{{{{name}}}}}")
+}
+
+/// A text with other texts in place of its placeholders, and of its escaped placeholders.
+fn with(
+    text: &str,
+    placeholder: impl Fn(&str) -> String,
+    escaped: impl Fn(&str) -> String,
+) -> String {
     let part = |part| match part {
         Part::Text(text) => text.to_owned(),
-        Part::Name(name) | Part::Escaped(name) => format!("{{{{{name}}}}}"),
+        Part::Name(name) => placeholder(name),
+        Part::Escaped(name) => escaped(name),
     };
     parts(text).into_iter().map(part).collect()
 }

@@ -31,8 +31,6 @@ pub(crate) struct Prey<'e> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub needed: Means,
-    /// Processes that had left the group.
-    pub outside: Vec<EngineProcess>,
     /// Processes that are still there.
     pub survivors: Vec<EngineProcess>,
 }
@@ -40,7 +38,6 @@ pub(crate) struct End {
 impl Prey<'_> {
     /// Sends SIGTERM, waits, sends SIGKILL, and waits.
     pub async fn end(&mut self, patience: Duration) -> End {
-        let mut outside = Vec::new();
         let mut needed = Means::Nothing;
         for (signal, within) in [(Signal::TERM, patience), (Signal::KILL, KILLED_WITHIN)] {
             let clock = Clock::start();
@@ -49,7 +46,7 @@ impl Prey<'_> {
             loop {
                 let alive = self.look();
                 if alive.is_empty() {
-                    return End { needed, outside, survivors: Vec::new() };
+                    return End { needed, survivors: Vec::new() };
                 }
                 let new =
                     |process: &&Process| signal == Signal::KILL || !signalled.contains(&process.id);
@@ -57,7 +54,6 @@ impl Prey<'_> {
                 if !new.is_empty() {
                     let is_kill = signal == Signal::KILL;
                     needed = if is_kill { Means::Kill } else { Means::Terminate };
-                    self.remember_outside(&new, &mut outside);
                     self.signal(&new, signal);
                     signalled.extend(new.iter().map(|process| process.id));
                 }
@@ -69,7 +65,7 @@ impl Prey<'_> {
             }
         }
         let alive = self.look();
-        End { needed, outside, survivors: self.describe(&alive) }
+        End { needed, survivors: self.describe(&alive) }
     }
 
     /// Kills at once, without a runtime: for an engine that is dropped, or whose owner leaves.
@@ -79,7 +75,7 @@ impl Prey<'_> {
         loop {
             let alive = self.look();
             if alive.is_empty() || clock.now() >= Nanos::from(within) {
-                return End { needed, outside: Vec::new(), survivors: self.describe(&alive) };
+                return End { needed, survivors: self.describe(&alive) };
             }
             needed = Means::Kill;
             self.signal(&alive, Signal::KILL);
@@ -118,17 +114,7 @@ impl Prey<'_> {
         }
     }
 
-    fn remember_outside(&self, processes: &[Process], outside: &mut Vec<EngineProcess>) {
-        let group = self.family.leader.pid;
-        let is_new = |process: &&Process| {
-            process.group != group && outside.iter().all(|known| known.pid != process.id.pid)
-        };
-        let new: Vec<Process> = processes.iter().filter(is_new).cloned().collect();
-        outside.extend(self.describe(&new));
-    }
-
     fn describe(&self, processes: &[Process]) -> Vec<EngineProcess> {
-        let pids = processes.iter().map(|process| process.id.pid);
-        pids.map(|pid| EngineProcess { pid, command: self.table.command(pid) }).collect()
+        processes.iter().map(|process| self.table.describe(process.id.pid)).collect()
     }
 }

@@ -73,30 +73,13 @@ fn hint(source: &io::Error) -> &'static str {
 pub enum NotReady {
     #[error("{0}")]
     Died(Death),
-    #[error("the engine was not ready within {} s: {}", within.as_secs_f64(), last.as_deref().unwrap_or("it did not answer"))]
-    Late {
-        within: Duration,
-        /// The reason why it was not ready at the last question.
-        last: Option<String>,
-        /// The last lines of its output, the oldest first.
-        last_lines: Vec<String>,
-    },
-    #[error("the engine will not become ready: {why}")]
-    Never {
+    /// It lives, and took too long or will never be ready.
+    #[error("{why}")]
+    Lives {
         why: String,
         /// The last lines of its output, the oldest first.
         last_lines: Vec<String>,
     },
-}
-
-impl NotReady {
-    /// The last lines of the engine's output, the oldest first.
-    pub fn last_lines(&self) -> &[String] {
-        match self {
-            NotReady::Died(death) => &death.last_lines,
-            NotReady::Late { last_lines, .. } | NotReady::Never { last_lines, .. } => last_lines,
-        }
-    }
 }
 
 /// An engine that was started. Dropping it kills it: use [`Engine::stop`] to end it.
@@ -168,11 +151,6 @@ impl Engine {
         self.ready_after_s
     }
 
-    /// The last lines of its output, the oldest first.
-    pub fn last_lines(&self) -> Vec<String> {
-        self.log.last_lines()
-    }
-
     /// Returns a handle that kills it at once from elsewhere, such as from a signal's thread while
     /// this one waits.
     pub fn killer(&self) -> Killer {
@@ -209,8 +187,7 @@ impl Engine {
                 }
                 Check::NotYet(why) => last = Some(why),
                 Check::Never(why) => {
-                    let last_lines = self.log.last_lines();
-                    return Err(NotReady::Never { why, last_lines });
+                    return Err(self.not_ready(format!("the engine will not become ready: {why}")));
                 }
             }
             tokio::select! {
@@ -225,7 +202,13 @@ impl Engine {
     }
 
     fn late(&self, last: Option<String>) -> NotReady {
-        NotReady::Late { within: self.spec.ready_timeout, last, last_lines: self.log.last_lines() }
+        let within = self.spec.ready_timeout.as_secs_f64();
+        let last = last.as_deref().unwrap_or("it did not answer");
+        self.not_ready(format!("the engine was not ready within {within} s: {last}"))
+    }
+
+    fn not_ready(&self, why: String) -> NotReady {
+        NotReady::Lives { why, last_lines: self.log.last_lines() }
     }
 
     /// The time from its start to a later instant.
@@ -237,7 +220,7 @@ impl Engine {
     /// time.
     pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
         let before_ready = self.ready_after_s.is_none();
-        died(self.leader.watch(), self.log.clone(), self.clock, before_ready)
+        died(self.leader.watch(), self.log.clone(), before_ready)
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
@@ -271,13 +254,10 @@ impl Engine {
         Stop {
             exit: self.leader.exit(),
             needed: ended.needed,
-            outside: ended.outside,
             survivors: ended.survivors,
             occupied,
             memory,
             took_s: clock.now().as_secs_f64(),
-            log: self.log.kept(),
-            last_lines: self.log.last_lines(),
         }
     }
 
@@ -329,17 +309,11 @@ impl Killer {
 }
 
 /// Waits until an engine has ended, and returns the reason.
-async fn died(
-    exit: watch::Receiver<Option<Exit>>,
-    log: Log,
-    clock: Clock,
-    before_ready: bool,
-) -> Death {
+async fn died(exit: watch::Receiver<Option<Exit>>, log: Log, before_ready: bool) -> Death {
     let exit = ended(exit).await;
-    let after_s = clock.now().as_secs_f64();
     arrived(&log).await;
     let (class, evidence) = classify(exit, log.hint().as_ref());
-    Death { exit, class, evidence, before_ready, after_s, last_lines: log.last_lines() }
+    Death { exit, class, evidence, before_ready, last_lines: log.last_lines() }
 }
 
 /// Waits until an engine's output is in its log.

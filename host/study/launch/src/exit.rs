@@ -1,8 +1,6 @@
 //! The end of an engine, and the cause that it points to.
 
 use rustix::process::Signal;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::log::Hint;
 
@@ -10,8 +8,7 @@ use crate::log::Hint;
 const SIGNALLED: i32 = 128;
 
 /// The end of the process that was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// With this exit code.
     Code(i32),
@@ -21,61 +18,37 @@ pub enum Exit {
     Unknown,
 }
 
-/// The cause of an engine's death, as far as it can be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// It ended by itself.
-    Exited,
-    /// A signal from elsewhere ended it.
-    Signalled,
-    /// The machine's memory, or its control group's, was not enough.
-    OutOfMemory,
-    /// A device's memory was not enough.
-    OutOfDeviceMemory,
-    /// Something else took its port.
-    PortTaken,
-    /// It does not take its options.
-    WrongOptions,
+model::names! {
+    /// The cause of an engine's death, as far as it can be seen.
+    pub enum Class {
+        /// It ended by itself.
+        Exited = "exited",
+        /// A signal from elsewhere ended it.
+        Signalled = "signalled",
+        /// The machine's memory, or its control group's, was not enough.
+        OutOfMemory = "out-of-memory",
+        /// A device's memory was not enough.
+        OutOfDeviceMemory = "out-of-device-memory",
+        /// Something else took its port.
+        PortTaken = "port-taken",
+        /// It does not take its options.
+        WrongOptions = "wrong-options",
+    }
 }
 
 /// An engine's death: it ended without a request to end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Death {
     /// The end of the process.
     pub exit: Exit,
     /// The cause, as far as it can be seen.
     pub class: Class,
     /// Evidence for the class beside the exit, such as a line of the log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
     /// True if it died before it was ready.
     pub before_ready: bool,
-    /// Seconds from its start to the notice of the death.
-    pub after_s: f64,
     /// The last lines of its output, the oldest first.
     pub last_lines: Vec<String>,
-}
-
-impl Class {
-    /// Its name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Exited => "exited",
-            Class::Signalled => "signalled",
-            Class::OutOfMemory => "out-of-memory",
-            Class::OutOfDeviceMemory => "out-of-device-memory",
-            Class::PortTaken => "port-taken",
-            Class::WrongOptions => "wrong-options",
-        }
-    }
-}
-
-impl std::fmt::Display for Class {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl Exit {
@@ -205,7 +178,6 @@ mod tests {
             class: Class::WrongOptions,
             evidence: Some("unrecognized arguments: --bogus".to_owned()),
             before_ready: true,
-            after_s: 1.5,
             last_lines: Vec::new(),
         };
         assert_eq!(

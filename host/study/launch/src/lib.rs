@@ -55,12 +55,11 @@ mod version;
 pub use command::is_withheld;
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
-pub use log::SavedLog;
-pub use port::{Holder, OccupiedPort, check as check_port};
+pub use port::{OccupiedPort, check as check_port};
 pub use program::{NotRun, ProgramOutput, run};
 pub use spec::{Spec, Value};
 pub use stop::{EngineProcess, Means, Memory, Stop};
-pub use version::{NoVersion, version};
+pub use version::version;
 
 /// The variable with the launch's identifier in every process of an engine.
 pub const LAUNCH_ID: &str = "RUNNER_LAUNCH_ID";

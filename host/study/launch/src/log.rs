@@ -14,9 +14,6 @@ use std::io::{self, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use lines::Lines;
 use model::private;
 use model::redact::Known;
@@ -29,19 +26,6 @@ const CHUNK: usize = 64 << 10;
 /// A longer line is cut into several.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// The saved part of an engine's log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct SavedLog {
-    /// Bytes that the engine wrote.
-    pub bytes: u64,
-    /// Oldest bytes beyond the limit, which were dropped.
-    pub lost: u64,
-    /// The reason why the file is not complete, if writing it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
 #[derive(Clone)]
 pub(crate) struct Log {
     shared: Arc<Mutex<State>>,
@@ -50,7 +34,6 @@ pub(crate) struct Log {
 struct State {
     ring: Ring,
     lines: Lines,
-    read: u64,
     /// True once the engine cannot write any more, and everything is in the file.
     complete: bool,
 }
@@ -68,7 +51,6 @@ impl Log {
         let shared = Arc::new(Mutex::new(State {
             ring: Ring::create(path, limit)?,
             lines: Lines::new(last, secrets),
-            read: 0,
             complete: false,
         }));
         let writer = Arc::clone(&shared);
@@ -80,8 +62,8 @@ impl Log {
                     Ok(0) => break,
                     Ok(read) => lock(&writer).take(&chunk[..read]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => {
-                        lock(&writer).ring.failed(&error);
+                    Err(_) => {
+                        lock(&writer).ring.file = None;
                         break;
                     }
                 }
@@ -105,11 +87,6 @@ impl Log {
     pub fn hint(&self) -> Option<Hint> {
         lock(&self.shared).lines.hint()
     }
-
-    pub fn kept(&self) -> SavedLog {
-        let shared = lock(&self.shared);
-        SavedLog { bytes: shared.read, lost: shared.ring.lost, error: shared.ring.error.clone() }
-    }
 }
 
 fn lock(shared: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -118,7 +95,6 @@ fn lock(shared: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl State {
     fn take(&mut self, bytes: &[u8]) {
-        self.read += bytes.len() as u64;
         let mut whole = Vec::new();
         self.lines.take(bytes, &mut whole);
         self.ring.write(&whole);
@@ -139,10 +115,8 @@ struct Ring {
     file: Option<File>,
     /// Largest size of one of the files, in bytes.
     half: u64,
-    /// Bytes in each of the files.
-    held: [u64; 2],
-    lost: u64,
-    error: Option<String>,
+    /// Bytes in the newer file.
+    held: u64,
 }
 
 impl Ring {
@@ -163,48 +137,36 @@ impl Ring {
             earlier,
             file: Some(private::create(path)?),
             half: (limit / 2).max(1),
-            held: [0; 2],
-            lost: 0,
-            error: None,
+            held: 0,
         })
     }
 
     fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.held[0] >= self.half {
+            if self.held >= self.half {
                 self.turn();
             }
-            let room = usize::try_from(self.half - self.held[0]).unwrap_or(usize::MAX);
+            let room = usize::try_from(self.half - self.held).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
             bytes = rest;
-            self.held[0] += now.len() as u64;
+            self.held += now.len() as u64;
             let written = self.file.as_mut().map(|file| file.write_all(now));
-            if let Some(Err(error)) = written {
-                self.failed(&error);
+            if let Some(Err(_)) = written {
+                // A file with holes would mislead.
+                self.file = None;
             }
         }
     }
 
     /// The file takes the place of the earlier one, and a new one begins.
     fn turn(&mut self) {
-        let [newer, older] = self.held;
-        self.lost += older;
-        self.held = [0, newer];
+        self.held = 0;
         if self.file.take().is_none() {
             return;
         }
         let turned =
             fs::rename(&self.path, &self.earlier).and_then(|()| private::create(&self.path));
-        match turned {
-            Ok(file) => self.file = Some(file),
-            Err(error) => self.failed(&error),
-        }
-    }
-
-    /// Stops writing: a file with holes would mislead.
-    fn failed(&mut self, error: &io::Error) {
-        self.file = None;
-        self.error.get_or_insert_with(|| error.to_string());
+        self.file = turned.ok();
     }
 }
 
@@ -234,11 +196,7 @@ mod tests {
         let kept = older + &newer;
         let whole: String = (0..500).map(line).collect::<String>() + "and no end";
         assert!(whole.ends_with(&kept), "{kept}");
-        let shared = lock(&log.shared);
-        assert_eq!(shared.read, 5010);
-        assert_eq!(shared.ring.lost, 5010 - kept.len() as u64);
-        assert_eq!(shared.ring.error, None);
-        assert_eq!(shared.lines.last(), ["line 0499", "and no end"]);
+        assert_eq!(log.last_lines(), ["line 0499", "and no end"]);
     }
 
     #[test]
@@ -250,7 +208,6 @@ mod tests {
         fs::remove_dir_all(folder.path()).unwrap();
         ring.write(b"1234567890");
         ring.write(b"12345678901234567890123");
-        assert_eq!(ring.held[0] + ring.held[1] + ring.lost, 38);
-        assert!(ring.error.is_some());
+        assert!(ring.file.is_none());
     }
 }

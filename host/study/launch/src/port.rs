@@ -4,58 +4,26 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::process::Table;
 
 /// The kernel's code for a listening socket.
 const LISTENS: &str = "0A";
 
-/// A process that holds a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Holder {
-    /// Its identifier; absent if this user may not see the port's owner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// The user it belongs to, as a number.
-    pub user: u32,
-    /// Its command line, without anything like a secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
-
 /// A port that is not free.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("port {port} is not free: {}; stop it, or choose another port", self.by())]
 pub struct OccupiedPort {
     /// The port.
     pub port: u16,
     /// The processes that hold it, if the system shows them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub holders: Vec<Holder>,
+    pub holders: Vec<String>,
 }
 
 impl OccupiedPort {
     fn by(&self) -> String {
         match &*self.holders {
             [] => "a process that this user may not see holds it".to_owned(),
-            holders => {
-                let holders: Vec<String> = holders.iter().map(Holder::to_string).collect();
-                format!("{} holds it", holders.join(", "))
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.pid, &self.command) {
-            (Some(pid), Some(command)) => write!(f, "process {pid} (`{command}`)"),
-            (Some(pid), None) => write!(f, "process {pid}"),
-            (None, _) => write!(f, "a process of user {}", self.user),
+            holders => format!("{} holds it", holders.join(", ")),
         }
     }
 }
@@ -107,23 +75,19 @@ fn is_free(host: &str, port: u16) -> bool {
 }
 
 /// Finds the processes that hold a port: its listeners, or else other holders.
-pub(crate) fn holders(table: &Table, port: u16) -> Vec<Holder> {
+fn holders(table: &Table, port: u16) -> Vec<String> {
     let tables = ["tcp", "tcp6"].map(|file| table.network(file).unwrap_or_default());
     let sockets: Vec<Socket> = (tables.iter())
         .flat_map(|text| text.lines().filter_map(socket))
         .filter(|socket| socket.port == port && socket.inode != 0)
         .collect();
     let listening = sockets.iter().any(|socket| socket.listens);
-    let mut holders: Vec<Holder> = Vec::new();
+    let mut holders: Vec<String> = Vec::new();
     for socket in sockets.iter().filter(|socket| socket.listens == listening) {
-        let pids = table.holders(&[socket.inode]);
-        let seen = pids.iter().map(|pid| Holder {
-            pid: Some(*pid),
-            user: socket.user,
-            command: table.command(*pid),
-        });
-        let unseen =
-            pids.is_empty().then_some(Holder { pid: None, user: socket.user, command: None });
+        let pids = table.holders(socket.inode);
+        // This user may not see the owner of every port.
+        let unseen = pids.is_empty().then(|| format!("a process of user {}", socket.user));
+        let seen = pids.into_iter().map(|pid| table.describe(pid).to_string());
         for holder in seen.chain(unseen) {
             if !holders.contains(&holder) {
                 holders.push(holder);
@@ -193,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("net")).unwrap();
         let table = Table::at(folder.path());
-        assert_eq!(holders(&table, 8000), []);
+        assert_eq!(holders(&table, 8000), [""; 0]);
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
             0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000   33        0 777 1 0000000000000000\n   \
             1: 0100007F:1F40 0100007F:9569 01 00000000:00000000 00:00000000 00000000   34        0 778 1 0000000000000000\n";

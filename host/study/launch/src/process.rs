@@ -9,6 +9,8 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal};
 
+use crate::stop::EngineProcess;
+
 /// The part of a command to show.
 const SHOWN: usize = 120;
 
@@ -101,17 +103,16 @@ impl Table {
         })
     }
 
-    /// The processes that hold one of these sockets open, if this user may see them.
-    pub fn holders(&self, sockets: &[u64]) -> Vec<u32> {
-        let expected: Vec<PathBuf> =
-            (sockets.iter()).map(|socket| format!("socket:[{socket}]").into()).collect();
+    /// The processes that hold a socket open, if this user may see them.
+    pub fn holders(&self, socket: u64) -> Vec<u32> {
+        let expected = PathBuf::from(format!("socket:[{socket}]"));
         let entries = fs::read_dir(&self.root).into_iter().flatten();
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         let holds = |pid: &u32| {
             let files = fs::read_dir(self.root.join(format!("{pid}/fd")));
             let mut links = (files.into_iter().flatten())
                 .filter_map(|file| fs::read_link(file.ok()?.path()).ok());
-            links.any(|link| expected.contains(&link))
+            links.any(|link| link == expected)
         };
         let mut pids: Vec<u32> = pids.filter(holds).collect();
         pids.sort_unstable();
@@ -123,8 +124,13 @@ impl Table {
         fs::read_to_string(self.root.join("net").join(file)).ok()
     }
 
+    /// A process with its command.
+    pub fn describe(&self, pid: u32) -> EngineProcess {
+        EngineProcess { pid, command: self.command(pid) }
+    }
+
     /// Returns the command line of a process, without anything like a secret, and safe to show.
-    pub fn command(&self, pid: u32) -> Option<String> {
+    fn command(&self, pid: u32) -> Option<String> {
         let words = fs::read(self.root.join(format!("{pid}/cmdline"))).ok()?;
         let words = String::from_utf8_lossy(&words);
         let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).collect();

@@ -1,15 +1,10 @@
 //! The stop of an engine.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::exit::Exit;
-use crate::log::SavedLog;
 use crate::port::OccupiedPort;
 
 /// The means to end an engine's processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// None was left.
     Nothing,
@@ -19,24 +14,12 @@ pub enum Means {
     Kill,
 }
 
-impl std::fmt::Display for Means {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Means::Nothing => "nothing",
-            Means::Terminate => "SIGTERM",
-            Means::Kill => "SIGKILL",
-        })
-    }
-}
-
 /// A process of an engine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineProcess {
     /// Its identifier.
     pub pid: u32,
     /// Its command line, without anything like a secret; absent if it was not visible.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
@@ -50,8 +33,7 @@ impl std::fmt::Display for EngineProcess {
 }
 
 /// The memory of an engine's devices after its processes have ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// It is free again.
     Free,
@@ -62,38 +44,26 @@ pub enum Memory {
 }
 
 /// The stop of an engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// The end of the process that was started; absent if it is still there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
     /// The means that ended the processes.
     pub needed: Means,
-    /// Processes that had left the engine's group, and were ended too.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outside: Vec<EngineProcess>,
     /// Processes that were killed and are still there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<EngineProcess>,
     /// The port, if it did not become free.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occupied: Option<OccupiedPort>,
     /// The devices' memory.
     pub memory: Memory,
     /// Seconds of the whole stop.
     pub took_s: f64,
-    /// The saved part of the log.
-    pub log: SavedLog,
-    /// The last lines of the engine's output, the oldest first.
-    pub last_lines: Vec<String>,
 }
 
 impl Stop {
     /// True if nothing of the engine is left, so that another can be started in its place.
     pub fn is_clean(&self) -> bool {
-        let held = matches!(self.memory, Memory::Held(_));
-        self.survivors.is_empty() && self.occupied.is_none() && !held
+        self.left().is_none()
     }
 
     /// Describes the remains of the engine. Nothing if it is clean.

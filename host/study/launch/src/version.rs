@@ -3,52 +3,34 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::exit::Exit;
-use crate::program::{NotRun, run};
+use crate::program::run;
 use crate::spec::Value;
 
 /// The kept part of a version, in characters.
 const LONGEST: usize = 200;
 
-/// The reason why a version is not known.
-#[derive(Debug, thiserror::Error)]
-pub enum NoVersion {
-    #[error(transparent)]
-    NotRun(#[from] NotRun),
-    #[error("`{program}` did not print its version within {} s", within.as_secs_f64())]
-    Late { program: String, within: Duration },
-    #[error("`{program}` printed no version: it ended with {exit}{}", suffix(line))]
-    None {
-        program: String,
-        exit: Exit,
-        /// The last line of its output.
-        line: Option<String>,
-    },
-}
-
-fn suffix(line: &Option<String>) -> String {
-    line.as_ref().map_or(String::new(), |line| format!(": {line}"))
-}
-
-/// Asks a program for its version: the line of its output that looks most like one. Fails if it
-/// does not run, does not end in time, fails, or prints nothing.
+/// Asks a program for its version: the line of its output that looks most like one. Errors: as
+/// text, that it does not run, does not end in time, fails, or prints nothing.
 pub async fn version(
     words: &[String],
     environment: &[(String, Value)],
     withheld: &[String],
     directory: Option<&Path>,
     within: Duration,
-) -> Result<String, NoVersion> {
-    let ran = run(words, environment, withheld, directory, within).await?;
-    let program = words[0].clone();
+) -> Result<String, String> {
+    let ran = run(words, environment, withheld, directory, within).await;
+    let ran = ran.map_err(|error| error.to_string())?;
+    let program = &words[0];
     let Some(exit) = ran.exit else {
-        return Err(NoVersion::Late { program, within });
+        let seconds = within.as_secs_f64();
+        return Err(format!("`{program}` did not print its version within {seconds} s"));
     };
     let line = line(&String::from_utf8_lossy(&ran.stdout))
         .or_else(|| self::line(&String::from_utf8_lossy(&ran.stderr)));
     match line {
         Some(line) if exit.is_success() => Ok(line),
-        line => Err(NoVersion::None { program, exit, line }),
+        Some(line) => Err(format!("`{program}` printed no version: it ended with {exit}: {line}")),
+        None => Err(format!("`{program}` printed no version: it ended with {exit}")),
     }
 }
 

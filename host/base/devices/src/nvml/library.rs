@@ -2,8 +2,11 @@
 //! `nvml.h`.
 #![allow(unsafe_code)]
 
+use std::cell::OnceCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::path::Path;
+
+use crate::reading::Reading;
 
 /// `NVML_SUCCESS`.
 const SUCCESS: c_int = 0;
@@ -15,8 +18,10 @@ const ABSENT: [c_int; 3] = [3, 4, 13];
 /// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and the UUID's.
 const TEXT: usize = 96;
 
-/// `NVML_TEMPERATURE_GPU`.
+/// `NVML_TEMPERATURE_GPU`, `NVML_CLOCK_SM` and `NVML_CLOCK_MEM`.
 const TEMPERATURE_GPU: c_int = 0;
+const CLOCK_SM: c_int = 1;
+const CLOCK_MEMORY: c_int = 2;
 
 /// The reason why devices cannot be read through NVML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +52,6 @@ pub(super) struct Handle(*mut c_void);
 // but their argument.
 unsafe impl Send for Handle {}
 
-/// `nvmlClockType_t`.
-#[derive(Clone, Copy)]
-pub(super) enum Clock {
-    Sm = 1,
-    Memory = 2,
-}
-
 /// `nvmlMemory_t`.
 #[repr(C)]
 #[derive(Default)]
@@ -71,7 +69,7 @@ struct Utilization {
     memory: c_uint,
 }
 
-type Init = unsafe extern "C" fn() -> c_int;
+type NoArguments = unsafe extern "C" fn() -> c_int;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 type SystemText = unsafe extern "C" fn(*mut c_char, c_uint) -> c_int;
 type Count = unsafe extern "C" fn(*mut c_uint) -> c_int;
@@ -80,25 +78,10 @@ type DeviceText = unsafe extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_in
 type DeviceValue<T> = unsafe extern "C" fn(*mut c_void, *mut T) -> c_int;
 type DeviceNumberOf = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
 
-/// NVML, from its initialisation to its end. Of the functions, only the first are in every version.
+/// NVML, from its initialisation to its end.
 pub(super) struct Library {
-    shutdown: Option<Init>,
-    error_string: Option<ErrorString>,
-    count: Count,
-    by_index: ByIndex,
-    driver_version: Option<SystemText>,
-    name: Option<DeviceText>,
-    uuid: Option<DeviceText>,
-    power: Option<DeviceValue<c_uint>>,
-    power_limit: Option<DeviceValue<c_uint>>,
-    energy: Option<DeviceValue<c_ulonglong>>,
-    temperature: Option<DeviceNumberOf>,
-    clock: Option<DeviceNumberOf>,
-    memory: Option<DeviceValue<Memory>>,
-    utilization: Option<DeviceValue<Utilization>>,
-    throttle: Option<DeviceValue<c_ulonglong>>,
-    /// The functions live as long as this.
-    _library: libloading::Library,
+    library: libloading::Library,
+    is_ready: bool,
 }
 
 impl Library {
@@ -110,184 +93,157 @@ impl Library {
         // caller answers for it.
         let library = unsafe { libloading::Library::new(path) };
         let library = library.map_err(|error| NvmlError::NoLibrary(error.to_string()))?;
-        /// A function of the library, if it is there.
-        ///
-        /// # Safety
-        /// `F` must be the type that `nvml.h` gives the function, and it must not be called after
-        /// the library is closed.
-        unsafe fn function<F: Copy>(library: &libloading::Library, name: &str) -> Option<F> {
-            // SAFETY: the type is right, as the caller promises.
-            let found = unsafe { library.get::<F>(name) };
-            found.ok().map(|symbol| *symbol)
-        }
-        // SAFETY: the types are from `nvml.h`, and the functions are kept beside the library.
-        let (init, loaded) = unsafe {
-            let get = &library;
-            let needed = NvmlError::NoFunction;
-            let init: Init = function(get, "nvmlInit_v2").ok_or(needed("nvmlInit_v2"))?;
-            let loaded = Library {
-                shutdown: function(get, "nvmlShutdown"),
-                error_string: function(get, "nvmlErrorString"),
-                count: function(get, "nvmlDeviceGetCount_v2")
-                    .ok_or(needed("nvmlDeviceGetCount_v2"))?,
-                by_index: function(get, "nvmlDeviceGetHandleByIndex_v2")
-                    .ok_or(needed("nvmlDeviceGetHandleByIndex_v2"))?,
-                driver_version: function(get, "nvmlSystemGetDriverVersion"),
-                name: function(get, "nvmlDeviceGetName"),
-                uuid: function(get, "nvmlDeviceGetUUID"),
-                power: function(get, "nvmlDeviceGetPowerUsage"),
-                power_limit: function(get, "nvmlDeviceGetEnforcedPowerLimit"),
-                energy: function(get, "nvmlDeviceGetTotalEnergyConsumption"),
-                temperature: function(get, "nvmlDeviceGetTemperature"),
-                clock: function(get, "nvmlDeviceGetClockInfo"),
-                memory: function(get, "nvmlDeviceGetMemoryInfo"),
-                utilization: function(get, "nvmlDeviceGetUtilizationRates"),
-                // The second is the name until driver 535.
-                throttle: function(get, "nvmlDeviceGetCurrentClocksEventReasons")
-                    .or_else(|| function(get, "nvmlDeviceGetCurrentClocksThrottleReasons")),
-                _library: library,
-            };
-            (init, loaded)
+        let mut library = Library { library, is_ready: false };
+        // SAFETY: the type is right, and the function may be called at any time.
+        let code = unsafe { library.function::<NoArguments>("nvmlInit_v2")?() };
+        library.check("nvmlInit_v2", code)?;
+        library.is_ready = true;
+        Ok(library)
+    }
+
+    /// A function of the library, if it is there. Older drivers lack some.
+    ///
+    /// # Safety
+    /// `F` must be the type that `nvml.h` gives the function, and it must not be called after the
+    /// library is closed.
+    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, NvmlError> {
+        // SAFETY: the type is right, as the caller promises.
+        let found = unsafe { self.library.get::<F>(name) };
+        found.map(|symbol| *symbol).map_err(|_| NvmlError::NoFunction(name))
+    }
+
+    /// The number of devices, and the handles of those that are not lost, by number.
+    pub fn devices(&self) -> Result<(u32, Vec<(u32, Handle)>), NvmlError> {
+        let (name, mut count) = ("nvmlDeviceGetCount_v2", 0);
+        // SAFETY: the type is right, and the pointer is valid for one number.
+        let code = unsafe { self.function::<Count>(name)?(&mut count) };
+        self.check(name, code)?;
+        // SAFETY: the type is right.
+        let by_index = unsafe { self.function::<ByIndex>("nvmlDeviceGetHandleByIndex_v2")? };
+        let handle = |index| {
+            let mut device = std::ptr::null_mut();
+            // SAFETY: the pointer is valid for one handle.
+            let code = unsafe { by_index(index, &mut device) };
+            (code == SUCCESS).then_some((index, Handle(device)))
         };
-        // SAFETY: it takes nothing, and may be called at any time.
-        let code = unsafe { init() };
-        match loaded.check("nvmlInit_v2", code) {
-            Ok(()) => Ok(loaded),
-            Err(error) => {
-                // A library that was not initialised must not be shut down.
-                let mut loaded = loaded;
-                loaded.shutdown = None;
-                Err(error)
-            }
-        }
-    }
-
-    pub fn count(&self) -> Result<u32, NvmlError> {
-        let mut count = 0;
-        // SAFETY: the pointer is valid for one number.
-        let code = unsafe { (self.count)(&mut count) };
-        self.check("nvmlDeviceGetCount_v2", code)?;
-        Ok(count)
-    }
-
-    pub fn device(&self, index: u32) -> Result<Handle, NvmlError> {
-        let mut device = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for one handle.
-        let code = unsafe { (self.by_index)(index, &mut device) };
-        self.check("nvmlDeviceGetHandleByIndex_v2", code)?;
-        Ok(Handle(device))
+        Ok((count, (0..count).filter_map(handle).collect()))
     }
 
     pub fn driver_version(&self) -> Option<String> {
-        let function = self.driver_version?;
+        // SAFETY: the type is right.
+        let function = unsafe { self.function::<SystemText>("nvmlSystemGetDriverVersion") }.ok()?;
         // SAFETY: the buffer has the length that is given with it.
         text(|buffer, length| unsafe { function(buffer, length) })
     }
 
     pub fn name(&self, device: Handle) -> Option<String> {
-        let function = self.name?;
+        // SAFETY: the type is right.
+        unsafe { self.device_text("nvmlDeviceGetName", device) }
+    }
+
+    pub fn uuid(&self, device: Handle) -> Option<String> {
+        // SAFETY: the type is right.
+        unsafe { self.device_text("nvmlDeviceGetUUID", device) }
+    }
+
+    /// # Safety
+    /// The function must be a [`DeviceText`].
+    unsafe fn device_text(&self, name: &'static str, device: Handle) -> Option<String> {
+        // SAFETY: the type is right, as the caller promises.
+        let function = unsafe { self.function::<DeviceText>(name) }.ok()?;
         // SAFETY: the buffer has the length that is given with it, and the handle is NVML's own.
         text(|buffer, length| unsafe { function(device.0, buffer, length) })
     }
 
-    pub fn uuid(&self, device: Handle) -> Option<String> {
-        let function = self.uuid?;
-        // SAFETY: as for the name.
-        text(|buffer, length| unsafe { function(device.0, buffer, length) })
+    /// Reads a device. Values that the device or the driver lacks are absent. Fails with the first
+    /// error if there is no value at all.
+    pub fn reading(&self, device: Handle) -> Result<Reading, NvmlError> {
+        let error = OnceCell::new();
+        // SAFETY: these functions give a number of this type.
+        let number = |name| unsafe { self.value::<c_uint>(name, device, &error) }.map(f64::from);
+        // SAFETY: likewise.
+        let long = |name| unsafe { self.value::<c_ulonglong>(name, device, &error) };
+        let of_kind = |name, kind: c_int| {
+            let mut number: c_uint = 0;
+            // SAFETY: these functions have this type, the pointer is valid for one number, and NVML
+            // refuses kinds that it does not know.
+            let call = |function: DeviceNumberOf| unsafe { function(device.0, kind, &mut number) };
+            // SAFETY: likewise.
+            unsafe { self.gives(name, &error, call) }.then_some(number.into())
+        };
+        let milli = |thousandths: f64| thousandths / 1e3;
+        let power_w = number("nvmlDeviceGetPowerUsage").map(milli);
+        // SAFETY: the type is right.
+        let memory = unsafe { self.value::<Memory>("nvmlDeviceGetMemoryInfo", device, &error) };
+        let name = "nvmlDeviceGetUtilizationRates";
+        // SAFETY: likewise.
+        let utilization = unsafe { self.value::<Utilization>(name, device, &error) };
+        let energy = long("nvmlDeviceGetTotalEnergyConsumption");
+        let reading = Reading {
+            power_w,
+            power_limit_w: number("nvmlDeviceGetEnforcedPowerLimit").map(milli),
+            energy_j: energy.map(|energy| milli(energy as f64)),
+            temperature_c: of_kind("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
+            sm_clock_mhz: of_kind("nvmlDeviceGetClockInfo", CLOCK_SM),
+            memory_clock_mhz: of_kind("nvmlDeviceGetClockInfo", CLOCK_MEMORY),
+            memory_used: memory.as_ref().map(|memory| memory.used),
+            memory_total: memory.map(|memory| memory.total),
+            utilization: utilization.map(|percent| f64::from(percent.gpu) / 100.0),
+            // The second is the name until driver 535.
+            throttle: long("nvmlDeviceGetCurrentClocksEventReasons")
+                .or_else(|| long("nvmlDeviceGetCurrentClocksThrottleReasons")),
+        };
+        match error.into_inner() {
+            Some(error) if reading == Reading::default() => Err(error),
+            _ => Ok(reading),
+        }
     }
 
-    /// Reads the power that it draws, in milliwatts.
-    pub fn power(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        let power = self.value("nvmlDeviceGetPowerUsage", self.power, device)?;
-        Ok(power.map(u64::from))
-    }
-
-    /// Reads its power limit, in milliwatts.
-    pub fn power_limit(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        let limit = self.value("nvmlDeviceGetEnforcedPowerLimit", self.power_limit, device)?;
-        Ok(limit.map(u64::from))
-    }
-
-    /// Reads the energy that it has drawn since the driver was loaded, in millijoules.
-    pub fn energy(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.value("nvmlDeviceGetTotalEnergyConsumption", self.energy, device)
-    }
-
-    /// The bits of `nvmlClocksEventReasons`.
-    pub fn throttle(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.value("nvmlDeviceGetCurrentClocksEventReasons", self.throttle, device)
-    }
-
-    /// Its temperature, in degrees Celsius.
-    pub fn temperature(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        let function = self.temperature;
-        self.number_of("nvmlDeviceGetTemperature", function, device, TEMPERATURE_GPU)
-    }
-
-    pub fn clock(&self, device: Handle, clock: Clock) -> Result<Option<u64>, NvmlError> {
-        self.number_of("nvmlDeviceGetClockInfo", self.clock, device, clock as c_int)
-    }
-
-    /// Its memory in use and its whole memory, in bytes.
-    pub fn memory(&self, device: Handle) -> Result<Option<(u64, u64)>, NvmlError> {
-        let memory = self.value("nvmlDeviceGetMemoryInfo", self.memory, device)?;
-        Ok(memory.map(|memory| (memory.used, memory.total)))
-    }
-
-    /// The share of the time in which anything ran, in percent.
-    pub fn utilization(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        let utilization = self.value("nvmlDeviceGetUtilizationRates", self.utilization, device)?;
-        Ok(utilization.map(|utilization| utilization.gpu.into()))
-    }
-
-    fn value<T: Default>(
+    /// # Safety
+    /// The function must be a [`DeviceValue`] of this type.
+    unsafe fn value<T: Default>(
         &self,
         name: &'static str,
-        function: Option<DeviceValue<T>>,
         device: Handle,
-    ) -> Result<Option<T>, NvmlError> {
-        let Some(function) = function else {
-            return Ok(None);
-        };
+        error: &OnceCell<NvmlError>,
+    ) -> Option<T> {
         let mut value = T::default();
         // SAFETY: the pointer is valid for the value, whose type is laid out as in `nvml.h`, and
         // the handle is NVML's own.
-        let code = unsafe { function(device.0, &mut value) };
-        Ok(self.known(name, code)?.then_some(value))
+        let call = |function: DeviceValue<T>| unsafe { function(device.0, &mut value) };
+        // SAFETY: the type is right, as the caller promises.
+        unsafe { self.gives(name, error, call) }.then_some(value)
     }
 
-    fn number_of(
+    /// True if a function exists and its call gives a value. Keeps the first error.
+    ///
+    /// # Safety
+    /// `F` must be the type that `nvml.h` gives the function.
+    unsafe fn gives<F: Copy>(
         &self,
         name: &'static str,
-        function: Option<DeviceNumberOf>,
-        device: Handle,
-        kind: c_int,
-    ) -> Result<Option<u64>, NvmlError> {
-        let Some(function) = function else {
-            return Ok(None);
-        };
-        let mut number = 0;
-        // SAFETY: as for a number; NVML refuses kinds that it does not know.
-        let code = unsafe { function(device.0, kind, &mut number) };
-        Ok(self.known(name, code)?.then_some(number.into()))
-    }
-
-    /// True if a function gave a value; false if its device does not support it.
-    fn known(&self, function: &'static str, code: c_int) -> Result<bool, NvmlError> {
-        if ABSENT.contains(&code) { Ok(false) } else { self.check(function, code).map(|()| true) }
+        error: &OnceCell<NvmlError>,
+        call: impl FnOnce(F) -> c_int,
+    ) -> bool {
+        // SAFETY: the type is right, as the caller promises.
+        let code = unsafe { self.function(name) }.map(call);
+        let is_given = |code| self.check(name, code).map_err(|failed| error.set(failed)).is_ok();
+        code.is_ok_and(|code| !ABSENT.contains(&code) && is_given(code))
     }
 
     fn check(&self, function: &'static str, code: c_int) -> Result<(), NvmlError> {
         if code == SUCCESS {
             return Ok(());
         }
-        let message = self.error_string.and_then(|error_string| {
+        // SAFETY: the type is right.
+        let error_string = unsafe { self.function::<ErrorString>("nvmlErrorString") };
+        let text = error_string.ok().and_then(|error_string| {
             // SAFETY: it may be called with any number at any time, initialised or not.
             let text = unsafe { error_string(code) };
             // SAFETY: it gives a text that is never freed, or nothing.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
         });
-        let message = match message {
+        let message = match text {
             Some(text) => format!("{} (error {code})", clean(text)),
             None => format!("error {code}"),
         };
@@ -297,8 +253,12 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        if let Some(shutdown) = self.shutdown {
-            // SAFETY: it was initialised, and nothing calls it any more.
+        // SAFETY: the type is right.
+        let shutdown = unsafe { self.function::<NoArguments>("nvmlShutdown") };
+        if let Ok(shutdown) = shutdown
+            && self.is_ready
+        {
+            // SAFETY: NVML was initialised, and nothing calls it any more.
             unsafe { shutdown() };
         }
     }

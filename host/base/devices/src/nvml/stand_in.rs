@@ -37,78 +37,11 @@ unsafe fn give<T>(to: *mut T, value: T) -> c_int {
     0
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlInit_v2() -> c_int {
-    if cfg!(no_driver) {
-        return 9;
-    }
-    READY.fetch_add(1, Ordering::SeqCst);
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlShutdown() -> c_int {
-    // Shut down without having been initialised: the tests would see the process end.
-    if READY.fetch_sub(1, Ordering::SeqCst) == 0 {
-        std::process::abort();
-    }
-    0
-}
-
-#[cfg(not(old))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
-    match code {
-        9 => c"Driver Not Loaded".as_ptr(),
-        15 => c"GPU is lost".as_ptr(),
-        _ => c"Unknown Error".as_ptr(),
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlSystemGetDriverVersion(buffer: *mut c_char, length: c_uint) -> c_int {
-    unsafe { text("575.57.08", buffer, length) }
-}
-
-#[cfg(not(no_count))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
-    unsafe { give(count, 2) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
-    index: c_uint,
-    device: *mut *mut c_void,
-) -> c_int {
-    match HANDLES.get(index as usize) {
-        Some(handle) => unsafe { give(device, *handle as *mut c_void) },
-        None => 2,
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetName(
-    device: *mut c_void,
-    buffer: *mut c_char,
-    length: c_uint,
-) -> c_int {
-    match index(device) {
-        Some(_) => unsafe { text("NVIDIA H100 80GB HBM3", buffer, length) },
-        None => 2,
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetUUID(
-    device: *mut c_void,
-    buffer: *mut c_char,
-    length: c_uint,
-) -> c_int {
-    let uuids = ["GPU-aaaaaaaa", "GPU-bbbbbbbb"];
-    match index(device) {
-        Some(index) => unsafe { text(uuids[index], buffer, length) },
-        None => 2,
+/// Gives a value of a device, unless the device is lost.
+unsafe fn read<T>(device: *mut c_void, to: *mut T, value: T) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, value) },
     }
 }
 
@@ -122,79 +55,11 @@ fn lost(device: *mut c_void) -> Option<c_int> {
     }
 }
 
-/// Gives a value of a device, unless the device is lost.
-unsafe fn read<T>(device: *mut c_void, to: *mut T, value: T) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe { give(to, value) },
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: *mut c_void, to: *mut c_uint) -> c_int {
-    unsafe { read(device, to, 350_500 + 1_000 * index(device).unwrap_or(0) as c_uint) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetEnforcedPowerLimit(
-    device: *mut c_void,
-    to: *mut c_uint,
-) -> c_int {
-    unsafe { read(device, to, 700_000) }
-}
-
-/// The second device has no counter.
-#[cfg(not(old))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetTotalEnergyConsumption(
-    device: *mut c_void,
-    to: *mut c_ulonglong,
-) -> c_int {
-    match (lost(device), index(device)) {
-        (Some(code), _) => code,
-        (None, Some(1)) => 3,
-        (None, _) => unsafe { give(to, ENERGY.fetch_add(2_000, Ordering::SeqCst)) },
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetTemperature(
-    device: *mut c_void,
-    sensor: c_int,
-    to: *mut c_uint,
-) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None if sensor != 0 => 2,
-        None => unsafe { give(to, 61) },
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetClockInfo(
-    device: *mut c_void,
-    kind: c_int,
-    to: *mut c_uint,
-) -> c_int {
-    match (lost(device), kind) {
-        (Some(code), _) => code,
-        (None, 1) => unsafe { give(to, 1_980) },
-        (None, 2) => unsafe { give(to, 2_619) },
-        (None, _) => 2,
-    }
-}
-
 #[repr(C)]
 pub struct Memory {
     total: c_ulonglong,
     free: c_ulonglong,
     used: c_ulonglong,
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: *mut c_void, to: *mut Memory) -> c_int {
-    let memory = Memory { total: 80 << 30, free: 9 << 30, used: 71 << 30 };
-    unsafe { read(device, to, memory) }
 }
 
 #[repr(C)]
@@ -203,29 +68,112 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
-    device: *mut c_void,
-    to: *mut Utilization,
-) -> c_int {
-    unsafe { read(device, to, Utilization { gpu: 97, memory: 40 }) }
+/// Functions as the library exports them.
+macro_rules! exports {
+    ($($(#[$attribute:meta])* fn $name:ident($($of:ident: $type:ty),*) -> $result:ty $body:block)+) => {
+        $($(#[$attribute])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($of: $type),*) -> $result { unsafe { $body } })+
+    };
 }
 
-#[cfg(not(old))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksEventReasons(
-    device: *mut c_void,
-    to: *mut c_ulonglong,
-) -> c_int {
-    unsafe { read(device, to, 0x24) }
-}
+exports! {
+    fn nvmlInit_v2() -> c_int {
+        if cfg!(no_driver) {
+            return 9;
+        }
+        READY.fetch_add(1, Ordering::SeqCst);
+        0
+    }
 
-/// The name until driver 535.
-#[cfg(old)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(
-    device: *mut c_void,
-    to: *mut c_ulonglong,
-) -> c_int {
-    unsafe { read(device, to, 0x40) }
+    fn nvmlShutdown() -> c_int {
+        // Shut down without having been initialised: the tests would see the process end.
+        if READY.fetch_sub(1, Ordering::SeqCst) == 0 {
+            std::process::abort();
+        }
+        0
+    }
+
+    #[cfg(not(old))]
+    fn nvmlErrorString(code: c_int) -> *const c_char {
+        match code {
+            9 => c"Driver Not Loaded".as_ptr(),
+            15 => c"GPU is lost".as_ptr(),
+            _ => c"Unknown Error".as_ptr(),
+        }
+    }
+
+    fn nvmlSystemGetDriverVersion(buffer: *mut c_char, length: c_uint) -> c_int {
+        text("575.57.08", buffer, length)
+    }
+
+    #[cfg(not(no_count))]
+    fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
+        give(count, 2)
+    }
+
+    fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut *mut c_void) -> c_int {
+        HANDLES.get(index as usize).map_or(2, |handle| give(device, *handle as *mut c_void))
+    }
+
+    fn nvmlDeviceGetName(device: *mut c_void, buffer: *mut c_char, length: c_uint) -> c_int {
+        index(device).map_or(2, |_| text("NVIDIA H100 80GB HBM3", buffer, length))
+    }
+
+    fn nvmlDeviceGetUUID(device: *mut c_void, buffer: *mut c_char, length: c_uint) -> c_int {
+        let uuids = ["GPU-aaaaaaaa", "GPU-bbbbbbbb"];
+        index(device).map_or(2, |index| text(uuids[index], buffer, length))
+    }
+
+    fn nvmlDeviceGetPowerUsage(device: *mut c_void, to: *mut c_uint) -> c_int {
+        read(device, to, 350_500 + 1_000 * index(device).unwrap_or(0) as c_uint)
+    }
+
+    fn nvmlDeviceGetEnforcedPowerLimit(device: *mut c_void, to: *mut c_uint) -> c_int {
+        read(device, to, 700_000)
+    }
+
+    /// The second device has no counter.
+    #[cfg(not(old))]
+    fn nvmlDeviceGetTotalEnergyConsumption(device: *mut c_void, to: *mut c_ulonglong) -> c_int {
+        match (lost(device), index(device)) {
+            (Some(code), _) => code,
+            (None, Some(1)) => 3,
+            (None, _) => give(to, ENERGY.fetch_add(2_000, Ordering::SeqCst)),
+        }
+    }
+
+    fn nvmlDeviceGetTemperature(device: *mut c_void, sensor: c_int, to: *mut c_uint) -> c_int {
+        match lost(device) {
+            None if sensor != 0 => 2,
+            _ => read(device, to, 61),
+        }
+    }
+
+    fn nvmlDeviceGetClockInfo(device: *mut c_void, kind: c_int, to: *mut c_uint) -> c_int {
+        match kind {
+            1 => read(device, to, 1_980),
+            2 => read(device, to, 2_619),
+            _ => lost(device).unwrap_or(2),
+        }
+    }
+
+    fn nvmlDeviceGetMemoryInfo(device: *mut c_void, to: *mut Memory) -> c_int {
+        read(device, to, Memory { total: 80 << 30, free: 9 << 30, used: 71 << 30 })
+    }
+
+    fn nvmlDeviceGetUtilizationRates(device: *mut c_void, to: *mut Utilization) -> c_int {
+        read(device, to, Utilization { gpu: 97, memory: 40 })
+    }
+
+    #[cfg(not(old))]
+    fn nvmlDeviceGetCurrentClocksEventReasons(device: *mut c_void, to: *mut c_ulonglong) -> c_int {
+        read(device, to, 0x24)
+    }
+
+    /// The name until driver 535.
+    #[cfg(old)]
+    fn nvmlDeviceGetCurrentClocksThrottleReasons(device: *mut c_void, to: *mut c_ulonglong) -> c_int {
+        read(device, to, 0x40)
+    }
 }

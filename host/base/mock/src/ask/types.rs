@@ -29,6 +29,18 @@ pub(crate) enum Route {
 }
 
 impl Route {
+    /// The route of this path that is neither of gRPC, of predictions nor of the script.
+    pub fn built_in(path: &str, generate: Generate) -> Option<Self> {
+        let routes = [
+            Route::Completions,
+            Route::Chat,
+            Route::Transcriptions,
+            Route::Speech(SpeechForm::default()),
+            Route::Generate(generate),
+        ];
+        routes.into_iter().find(|route| route.path() == path)
+    }
+
     pub fn path(&self) -> Cow<'static, str> {
         match self {
             Route::Completions => "/v1/completions".into(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hyper::Method;
 use hyper::header::HeaderValue;
+use serde::de::IgnoredAny;
 
 use super::template::{Stage, Template};
 use super::{Content, Dialect, FinishWords, Fixed, Framing, Pointers, ScriptedRoute, Stream, aws};
@@ -32,6 +33,21 @@ const STREAMED: [(&str, Stage); 5] = [
     ("last", Stage::After),
     ("usage", Stage::After),
     ("end", Stage::After),
+];
+
+/// The keys of a wire format, besides those of [`STREAMED`].
+const KEYS: [&str; 11] = [
+    "prompt",
+    "tokens",
+    "ignore-eos",
+    "model",
+    "stream",
+    "framing",
+    "prefix",
+    "finish",
+    "whole",
+    "error",
+    "error-event",
 ];
 
 /// The `[[route]]` tables of a script.
@@ -63,33 +79,30 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
         plain.then(|| text.to_owned()).ok_or_else(|| format!("found {text:?}"))
     });
     if !t.has("path") {
-        missing(t, place, "path", "the path of the route, such as \"/generate\"");
+        let message = "`route.path` is missing: the path of the route, such as \"/generate\"";
+        t.report(Problem::new(message).at(place.clone(), "in this route"));
     }
+    let path = path.map(|located| located.value);
     let asks_for_key = t.boolean("key").is_none_or(|key| key.value);
     let content_type = t.parsed("content-type", "a media type", |text| {
         HeaderValue::from_str(text).map_err(|_| format!("found {text:?}"))
     });
-    let body = t.parsed("body", "a text", |text| Ok(text.to_owned()));
+    let content_type = content_type.map(|located| located.value);
     let status = t.integer("status");
-    let keys = dialect_keys(t);
-    let path = path?.value;
-    let content = match body {
-        Some(body) => {
-            for (key, place) in keys.set_keys() {
-                let message = format!(
-                    "`route.{key}` has no effect in a route with a `body`, which is always the same"
-                );
-                t.report(Problem::new(message).at(place, ""));
+    let (usual_method, content) = match t.parsed("body", "a text", |text| Ok(text.to_owned())) {
+        Some(Located { value: body, .. }) => {
+            for key in KEYS.into_iter().chain(STREAMED.map(|(key, _)| key)) {
+                if let Some(set) = t.own::<IgnoredAny>(key) {
+                    let message = format!(
+                        "`route.{key}` has no effect in a route with a `body`, which is always the same"
+                    );
+                    t.report(Problem::new(message).at(set.place, ""));
+                }
             }
-            Content::Fixed(Fixed {
-                status: fixed_status(t, status)?,
-                content_type: match (content_type, body.value.is_empty()) {
-                    (Some(located), _) => Some(located.value),
-                    (None, true) => None,
-                    (None, false) => Some(HeaderValue::from_static(JSON)),
-                },
-                body: body.value.into(),
-            })
+            let usual = (!body.is_empty()).then_some(HeaderValue::from_static(JSON));
+            let content_type = content_type.or(usual);
+            let status = fixed_status(t, status)?;
+            (Method::GET, Content::Fixed(Fixed { status, content_type, body: body.into() }))
         }
         None => {
             if let Some(status) = status {
@@ -97,20 +110,12 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
                     "`route.status` has no effect without a `body`: answers have status 200";
                 t.report(Problem::new(message).at(status.place, ""));
             }
-            let content_type = content_type.map(|located| located.value);
-            Content::Answers(Arc::new(keys.dialect(t, place, &path, content_type)?))
+            let dialect = dialect(t, place, path.clone(), content_type)?;
+            (Method::POST, Content::Answers(Arc::new(dialect)))
         }
     };
-    let default = match content {
-        Content::Fixed(_) => Method::GET,
-        Content::Answers(_) => Method::POST,
-    };
-    Some(ScriptedRoute {
-        method: method.map_or(default, |located| located.value),
-        path,
-        asks_for_key,
-        content,
-    })
+    let method = method.map_or(usual_method, |located| located.value);
+    Some(ScriptedRoute { method, path: path?, asks_for_key, content })
 }
 
 fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16> {
@@ -127,33 +132,18 @@ fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16>
     status
 }
 
-fn missing(t: &Reader<'_, '_>, place: &Place, key: &str, what: &str) {
-    let message = format!("`route.{key}` is missing: {what}");
-    t.report(Problem::new(message).at(place.clone(), "in this route"));
-}
-
-/// The keys of a wire format, as they were written.
-struct Keys {
-    prompt: Option<Located<String>>,
-    tokens: Option<Located<String>>,
-    ignore_eos: Option<Located<String>>,
-    model: Option<Located<String>>,
-    stream: Option<Located<Stream>>,
-    framing: Option<Located<FramingName>>,
-    prefix: Option<Located<Framing>>,
-    finish: Option<Located<FinishWords>>,
-    /// The templates of [`STREAMED`].
-    streamed: [Option<Located<Template>>; 5],
-    whole: Option<Located<Template>>,
-    error: Option<Located<Template>>,
-    error_event: Option<Located<Template>>,
-}
-
-fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
+/// Reads a wire format. Returns it if no key is missing and no two contradict each other.
+fn dialect(
+    t: &mut Reader<'_, '_>,
+    place: &Place,
+    path: Option<String>,
+    content_type: Option<HeaderValue>,
+) -> Option<Dialect> {
     let pointer = |t: &mut Reader<'_, '_>, key| {
-        t.parsed(key, "a JSON pointer such as \"/parameters/max_new\"", |text| {
+        let pointer = t.parsed(key, "a JSON pointer such as \"/parameters/max_new\"", |text| {
             is_pointer(text).then(|| text.to_owned()).ok_or_else(|| format!("found {text:?}"))
-        })
+        });
+        pointer.map(|located| located.value)
     };
     let template = |t: &mut Reader<'_, '_>, key, stage: Stage| {
         t.parsed(key, "a template", |text| match text {
@@ -161,29 +151,133 @@ fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
             text => Template::read(text, stage),
         })
     };
-    Keys {
-        prompt: pointer(t, "prompt"),
-        tokens: pointer(t, "tokens"),
-        ignore_eos: pointer(t, "ignore-eos"),
-        model: pointer(t, "model"),
-        stream: t.parsed(
-            "stream",
-            "\"always\", \"never\" or a JSON pointer such as \"/stream\"",
-            |text| match text {
-                "always" => Ok(Stream::Always),
-                "never" => Ok(Stream::Never),
-                text if is_pointer(text) => Ok(Stream::Pointer(text.to_owned())),
-                text => Err(format!("found {text:?}")),
-            },
-        ),
-        framing: t.word("framing"),
-        prefix: prefix(t),
-        finish: finish(t),
-        streamed: STREAMED.map(|(key, stage)| template(t, key, stage)),
-        whole: template(t, "whole", Stage::After),
-        error: template(t, "error", Stage::Error),
-        error_event: template(t, "error-event", Stage::Error),
+    let prompt = pointer(t, "prompt");
+    let (tokens, ignore_eos) = (pointer(t, "tokens"), pointer(t, "ignore-eos"));
+    let model = pointer(t, "model");
+    let cut = t.word("framing").map_or(FramingName::Lines, |located| located.value);
+    let expected = "\"always\", \"never\" or a JSON pointer such as \"/stream\"";
+    let stream = t.parsed("stream", expected, |text| match text {
+        "always" => Ok(Stream::Always),
+        "never" => Ok(Stream::Never),
+        text if is_pointer(text) => Ok(Stream::Pointer(text.to_owned())),
+        text => Err(format!("found {text:?}")),
+    });
+    let stream = match (stream, cut) {
+        (Some(located), _) => located.value,
+        (None, FramingName::Whole) => Stream::Never,
+        (None, _) => Stream::Always,
+    };
+    let prefix = prefix(t);
+    let finish = t.table("finish", |t| {
+        let mut word = |key| t.string(key).map(|located| located.value);
+        FinishWords { stop: word("stop"), length: word("length") }
+    });
+    let streamed = STREAMED.map(|(key, stage)| template(t, key, stage));
+    let whole = template(t, "whole", Stage::After);
+    let error = template(t, "error", Stage::Error);
+    let error_event = template(t, "error-event", Stage::Error);
+
+    let may_stream = stream != Stream::Never;
+    let mut sound = true;
+    let mut wrong = |message: &str, place: &Place| {
+        sound = false;
+        t.report(Problem::new(message).at(place.clone(), "in this route"));
+    };
+    if !t.has("prompt") {
+        wrong(
+            "`route.prompt` is missing: set the JSON pointer to the prompt, or a `body` for a reply that is always the same",
+            place,
+        );
     }
+    if may_stream && cut == FramingName::Whole {
+        wrong(
+            "a route with `framing = \"whole\"` cannot stream; set `stream = \"never\"` or choose another framing",
+            place,
+        );
+    } else if may_stream && !t.has("event") {
+        wrong("`route.event` is missing: the template of the events of a streamed reply", place);
+    }
+    let set = STREAMED.iter().zip(&streamed);
+    let set = set.filter_map(|((key, _), located)| Some((*key, located.as_ref()?)));
+    for (key, located) in set.clone() {
+        if !may_stream {
+            let message = format!("`route.{key}` has no effect in a route that never streams");
+            wrong(&message, &located.place);
+        }
+        if cut == FramingName::Lines && may_stream && located.value.has_line_end() {
+            let message = format!(
+                "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one line"
+            );
+            wrong(&message, &located.place);
+        }
+    }
+    if cut == FramingName::AwsEventStream && may_stream {
+        let error = error_event.as_ref().or(error.as_ref());
+        for (key, located) in set.chain(error.map(|located| ("error-event", located))) {
+            if !aws::is_event(&located.value.form()) {
+                let message = format!(
+                    "`route.{key}`: with `framing = \"aws-event-stream\"` each line is a message: its name, a space and its payload, such as `messageStop {{}}`"
+                );
+                wrong(&message, &located.place);
+            }
+        }
+        if error.is_none() {
+            wrong(
+                "`route.error-event` is missing: with `framing = \"aws-event-stream\"` an error is a message too, such as `internalServerException {\"message\":{message}}`",
+                place,
+            );
+        }
+    }
+    match (&whole, &stream) {
+        (None, Stream::Never | Stream::Pointer(_)) if !t.has("whole") => wrong(
+            "`route.whole` is missing: the template of a reply to a request that does not stream",
+            place,
+        ),
+        (Some(located), Stream::Always) => wrong(
+            "`route.whole` has no effect in a route that always streams; set with `stream` which requests get it",
+            &located.place,
+        ),
+        _ => {}
+    }
+    if let (Some(prefix), true) = (&prefix, cut != FramingName::LengthPrefixed) {
+        let message = "`route.prefix` has no effect without `framing = \"length-prefixed\"`";
+        wrong(message, &prefix.place);
+    }
+    let (framing, usual) = match cut {
+        FramingName::Lines => (Framing::Lines, "application/x-ndjson"),
+        FramingName::EventStream => (Framing::EventStream, "text/event-stream; charset=utf-8"),
+        FramingName::AwsEventStream => {
+            (Framing::AwsEventStream, "application/vnd.amazon.eventstream")
+        }
+        FramingName::Raw => (Framing::Raw, "application/octet-stream"),
+        FramingName::Whole => (Framing::Raw, JSON),
+        FramingName::LengthPrefixed => {
+            let usual = Framing::LengthPrefixed { skip: 0, width: 4, little_endian: false };
+            (prefix.map_or(usual, |located| located.value), "application/octet-stream")
+        }
+    };
+    let streamed_type = content_type.clone().unwrap_or(HeaderValue::from_static(usual));
+    let whole_type = content_type.filter(|_| cut == FramingName::Whole);
+    let value = |located: Option<Located<Template>>| located.map(|located| located.value);
+    let error = value(error).or_else(|| Template::read(ERROR, Stage::Error).ok())?;
+    sound.then_some(())?;
+    let [first, event, last, usage, end] = streamed.map(value);
+    Some(Dialect {
+        path: Cow::Owned(path?),
+        pointers: Pointers { prompt: prompt?, tokens, ignore_eos, model, stream },
+        framing,
+        finish,
+        content_type: streamed_type,
+        whole_content_type: whole_type.unwrap_or(HeaderValue::from_static(JSON)),
+        first,
+        event,
+        last,
+        usage,
+        end,
+        whole: value(whole),
+        error_event: value(error_event).unwrap_or_else(|| error.clone()),
+        error,
+    })
 }
 
 fn is_pointer(text: &str) -> bool {
@@ -192,42 +286,22 @@ fn is_pointer(text: &str) -> bool {
 
 /// `prefix`: the bytes that precede each event of a length-prefixed stream.
 fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
-    let mut place = None;
-    let framing = t.table("prefix", |t| {
-        let skip = t.integer("skip");
-        let width = t.integer("width");
+    t.table("prefix", |t| {
+        let (skip, width) = (t.integer("skip"), t.integer("width"));
         let little_endian = t.boolean("little-endian");
-        place = (skip.as_ref().map(|located| &located.place))
-            .or(width.as_ref().map(|located| &located.place))
-            .or(little_endian.as_ref().map(|located| &located.place))
-            .cloned();
+        let place_of = |number: &Option<Located<u64>>| Some(number.as_ref()?.place.clone());
+        let place = place_of(&skip).or(place_of(&width));
+        let place = place.or_else(|| Some(little_endian.as_ref()?.place.clone()))?;
         let skip = checked(t, skip, "skip", "at most 16", |n| n <= 16);
         // A shorter length has no room for all the text so far.
         let width = checked(t, width, "width", "4 or 8", |n| n == 4 || n == 8);
-        Framing::LengthPrefixed {
+        let framing = Framing::LengthPrefixed {
             skip: skip.unwrap_or(0),
             width: width.unwrap_or(4),
             little_endian: little_endian.is_some_and(|located| located.value),
-        }
-    });
-    Some(Located::new(framing, place?))
-}
-
-/// `finish`: the engine's words for the reasons why an answer ends.
-fn finish(t: &mut Reader<'_, '_>) -> Option<Located<FinishWords>> {
-    let mut place = None;
-    let words = t.table("finish", |t| {
-        let stop = t.string("stop");
-        let length = t.string("length");
-        place = (stop.as_ref().map(|located| &located.place))
-            .or(length.as_ref().map(|located| &located.place))
-            .cloned();
-        FinishWords {
-            stop: stop.map(|located| located.value),
-            length: length.map(|located| located.value),
-        }
-    });
-    Some(Located::new(words, place?))
+        };
+        Some(Located::new(framing, place))
+    })
 }
 
 fn checked(
@@ -244,159 +318,4 @@ fn checked(
     let message = format!("`route.prefix.{key}`: expected {expected}, found {}", located.value);
     t.report(Problem::new(message).at(located.place, format!("expected {expected}")));
     None
-}
-
-impl Keys {
-    /// The templates of streamed replies that were set, by key.
-    fn streamed(&self) -> impl Iterator<Item = (&'static str, &Located<Template>)> {
-        let pairs = STREAMED.into_iter().zip(&self.streamed);
-        pairs.filter_map(|((key, _), located)| Some((key, located.as_ref()?)))
-    }
-
-    /// All keys that were set, each with its place.
-    fn set_keys(&self) -> Vec<(&'static str, Place)> {
-        type SetKey = (&'static str, Place);
-        fn set<T>(key: &'static str, located: &Option<Located<T>>) -> Option<SetKey> {
-            located.as_ref().map(|located| (key, located.place.clone()))
-        }
-        let pointers = [
-            set("prompt", &self.prompt),
-            set("tokens", &self.tokens),
-            set("ignore-eos", &self.ignore_eos),
-            set("model", &self.model),
-            set("stream", &self.stream),
-            set("framing", &self.framing),
-            set("prefix", &self.prefix),
-            set("finish", &self.finish),
-            set("whole", &self.whole),
-            set("error", &self.error),
-            set("error-event", &self.error_event),
-        ];
-        let streamed = self.streamed().map(|(key, located)| (key, located.place.clone()));
-        pointers.into_iter().flatten().chain(streamed).collect()
-    }
-
-    /// The wire format, if no key is missing and no two contradict each other.
-    fn dialect(
-        self,
-        t: &Reader<'_, '_>,
-        place: &Place,
-        path: &str,
-        content_type: Option<HeaderValue>,
-    ) -> Option<Dialect> {
-        let cut = self.framing.as_ref().map_or(FramingName::Lines, |located| located.value);
-        let stream = match (&self.stream, cut) {
-            (Some(located), _) => located.value.clone(),
-            (None, FramingName::Whole) => Stream::Never,
-            (None, _) => Stream::Always,
-        };
-        let may_stream = stream != Stream::Never;
-        let mut sound = true;
-        let mut wrong = |message: String, place: Place| {
-            sound = false;
-            t.report(Problem::new(message).at(place, "in this route"));
-        };
-        if !t.has("prompt") {
-            let message = "`route.prompt` is missing: set the JSON pointer to the prompt, or a `body` for a reply that is always the same";
-            wrong(message.to_owned(), place.clone());
-        }
-        if may_stream && cut == FramingName::Whole {
-            let message = "a route with `framing = \"whole\"` cannot stream; set `stream = \"never\"` or choose another framing";
-            wrong(message.to_owned(), place.clone());
-        } else if may_stream && !t.has("event") {
-            let message =
-                "`route.event` is missing: the template of the events of a streamed reply";
-            wrong(message.to_owned(), place.clone());
-        }
-        for (key, located) in self.streamed() {
-            if !may_stream {
-                let message = format!("`route.{key}` has no effect in a route that never streams");
-                wrong(message, located.place.clone());
-            }
-            if cut == FramingName::Lines && may_stream && located.value.has_line_end() {
-                let message = format!(
-                    "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one line"
-                );
-                wrong(message, located.place.clone());
-            }
-        }
-        if cut == FramingName::AwsEventStream {
-            let error = self.error_event.as_ref().or(self.error.as_ref());
-            let events = self.streamed().chain(error.map(|located| ("error-event", located)));
-            for (key, located) in events.filter(|_| may_stream) {
-                if !aws::is_event(&located.value.form()) {
-                    let message = format!(
-                        "`route.{key}`: with `framing = \"aws-event-stream\"` each line is a message: its name, a space and its payload, such as `messageStop {{}}`"
-                    );
-                    wrong(message, located.place.clone());
-                }
-            }
-            if may_stream && error.is_none() {
-                let message = "`route.error-event` is missing: with `framing = \"aws-event-stream\"` an error is a message too, such as `internalServerException {\"message\":{message}}`";
-                wrong(message.to_owned(), place.clone());
-            }
-        }
-        match (&self.whole, &stream) {
-            (None, Stream::Never | Stream::Pointer(_)) if !t.has("whole") => {
-                let message = "`route.whole` is missing: the template of a reply to a request that does not stream";
-                wrong(message.to_owned(), place.clone());
-            }
-            (Some(located), Stream::Always) => {
-                let message = "`route.whole` has no effect in a route that always streams; set with `stream` which requests get it";
-                wrong(message.to_owned(), located.place.clone());
-            }
-            _ => {}
-        }
-        if let (Some(prefix), true) = (&self.prefix, cut != FramingName::LengthPrefixed) {
-            let message = "`route.prefix` has no effect without `framing = \"length-prefixed\"`";
-            wrong(message.to_owned(), prefix.place.clone());
-        }
-        let framing = match (cut, self.prefix) {
-            (FramingName::Lines, _) => Framing::Lines,
-            (FramingName::EventStream, _) => Framing::EventStream,
-            (FramingName::AwsEventStream, _) => Framing::AwsEventStream,
-            (FramingName::Raw | FramingName::Whole, _) => Framing::Raw,
-            (FramingName::LengthPrefixed, Some(located)) => located.value,
-            (FramingName::LengthPrefixed, None) => {
-                Framing::LengthPrefixed { skip: 0, width: 4, little_endian: false }
-            }
-        };
-        let usual = match cut {
-            FramingName::Lines => "application/x-ndjson",
-            FramingName::EventStream => "text/event-stream; charset=utf-8",
-            FramingName::AwsEventStream => "application/vnd.amazon.eventstream",
-            FramingName::LengthPrefixed | FramingName::Raw => "application/octet-stream",
-            FramingName::Whole => JSON,
-        };
-        let json = HeaderValue::from_static(JSON);
-        let streamed = content_type.clone().unwrap_or(HeaderValue::from_static(usual));
-        let value = |located: Option<Located<Template>>| located.map(|located| located.value);
-        let error = value(self.error).or_else(|| Template::read(ERROR, Stage::Error).ok())?;
-        let prompt = self.prompt?.value;
-        sound.then_some(())?;
-        let pointer = |located: Option<Located<String>>| located.map(|located| located.value);
-        let [first, event, last, usage, end] = self.streamed.map(value);
-        Some(Dialect {
-            path: Cow::Owned(path.to_owned()),
-            pointers: Pointers {
-                prompt,
-                tokens: pointer(self.tokens),
-                ignore_eos: pointer(self.ignore_eos),
-                model: pointer(self.model),
-                stream,
-            },
-            framing,
-            finish: self.finish.map(|located| located.value).unwrap_or_default(),
-            content_type: streamed,
-            whole_content_type: content_type.filter(|_| cut == FramingName::Whole).unwrap_or(json),
-            first,
-            event,
-            last,
-            usage,
-            end,
-            whole: value(self.whole),
-            error_event: value(self.error_event).unwrap_or_else(|| error.clone()),
-            error,
-        })
-    }
 }

@@ -65,58 +65,55 @@ impl TryFrom<FaultTable> for Fault {
             }
         };
         let needs = |key: &str| format!("a fault of kind `{kind}` needs `{key}`");
-        let after_tokens = table.after_tokens.take();
-        let after = after_tokens.ok_or_else(|| needs("after-tokens"));
-        let breaks = |how| after.clone().map(|after_tokens| FaultKind::Break { after_tokens, how });
-        let mut uses_after = true;
-        let fault_kind = match kind.as_str() {
-            "in-band-error" => breaks(Breakdown::InBandError)?,
-            "cut" => breaks(Breakdown::Cut { reset: table.reset.take().unwrap_or(false) })?,
-            "no-done" => breaks(Breakdown::NoDone)?,
-            "close" => {
-                breaks(Breakdown::Close { code: close_code(table.code.take().unwrap_or(1011))? })?
-            }
-            "stall" => FaultKind::Stall {
-                after_tokens: after.clone()?,
-                lasting: table.lasting.take().map(|span| span.0),
-            },
-            "stop-early" => FaultKind::StopEarly { after_tokens: after.clone()? },
-            other => {
-                uses_after = false;
-                match other {
-                    "http-error" => FaultKind::HttpError {
-                        status: error_status(table.status.take().unwrap_or(500))?,
-                        retry_after: table.retry_after.take().map(|span| span.0),
-                    },
-                    "html" => FaultKind::Html {
-                        status: match table.status.take().unwrap_or(200) {
-                            200 => 200,
-                            status => error_status(status)?,
-                        },
-                    },
-                    "hang-up" => FaultKind::HangUp { reset: table.reset.take().unwrap_or(false) },
-                    "goodbye" => FaultKind::Goodbye,
-                    "slow-headers" => {
-                        let by = table.lasting.take().ok_or_else(|| needs("for"))?;
-                        FaultKind::SlowHeaders { by: by.0 }
-                    }
-                    "split" => FaultKind::Split {
-                        bytes: table.bytes.take().ok_or_else(|| needs("bytes"))?,
-                    },
-                    "merge" => FaultKind::Merge {
-                        events: table.events.take().ok_or_else(|| needs("events"))?,
-                    },
-                    "crlf" => FaultKind::Crlf,
-                    "ping" => FaultKind::Ping,
-                    "" => return Err(format!("a fault needs a `kind`: {KINDS}")),
-                    _ => {
-                        return Err(format!("`{other}` is not a kind of fault; expected {KINDS}"));
-                    }
-                }
-            }
+        let after_tokens = table.after_tokens;
+        let mut after = || {
+            table.after_tokens = None;
+            after_tokens.ok_or_else(|| needs("after-tokens"))
         };
+        let mut breaks = |how| Ok(FaultKind::Break { after_tokens: after()?, how });
+        let fault_kind = match kind.as_str() {
+            "in-band-error" => breaks(Breakdown::InBandError),
+            "cut" => breaks(Breakdown::Cut { reset: table.reset.take().unwrap_or(false) }),
+            "no-done" => breaks(Breakdown::NoDone),
+            "close" => {
+                breaks(Breakdown::Close { code: close_code(table.code.take().unwrap_or(1011))? })
+            }
+            "stall" => Ok(FaultKind::Stall {
+                after_tokens: after()?,
+                lasting: table.lasting.take().map(|span| span.0),
+            }),
+            "stop-early" => Ok(FaultKind::StopEarly { after_tokens: after()? }),
+            "http-error" => Ok(FaultKind::HttpError {
+                status: error_status(table.status.take().unwrap_or(500))?,
+                retry_after: table.retry_after.take().map(|span| span.0),
+            }),
+            "html" => Ok(FaultKind::Html {
+                status: match table.status.take().unwrap_or(200) {
+                    200 => 200,
+                    status => error_status(status)?,
+                },
+            }),
+            "hang-up" => Ok(FaultKind::HangUp { reset: table.reset.take().unwrap_or(false) }),
+            "goodbye" => Ok(FaultKind::Goodbye),
+            "slow-headers" => {
+                let by = table.lasting.take().ok_or_else(|| needs("for"))?;
+                Ok(FaultKind::SlowHeaders { by: by.0 })
+            }
+            "split" => {
+                let bytes = table.bytes.take().ok_or_else(|| needs("bytes"))?;
+                Ok(FaultKind::Split { bytes })
+            }
+            "merge" => {
+                let events = table.events.take().ok_or_else(|| needs("events"))?;
+                Ok(FaultKind::Merge { events })
+            }
+            "crlf" => Ok(FaultKind::Crlf),
+            "ping" => Ok(FaultKind::Ping),
+            "" => Err(format!("a fault needs a `kind`: {KINDS}")),
+            other => Err(format!("`{other}` is not a kind of fault; expected {KINDS}")),
+        }?;
         let left = [
-            ("after-tokens", after_tokens.is_some() && !uses_after),
+            ("after-tokens", table.after_tokens.is_some()),
             ("status", table.status.is_some()),
             ("for", table.lasting.is_some()),
             ("retry-after", table.retry_after.is_some()),

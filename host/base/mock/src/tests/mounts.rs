@@ -8,9 +8,7 @@ use crate::{Mounts, Page, listen, serve_mounts};
 
 async fn reply_to(address: std::net::SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = format!("{method} {path} HTTP/1.1\r\nhost: mock\r\nconnection: close");
-    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(&raw(method, path, body)).await.unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).await.unwrap();
     reply

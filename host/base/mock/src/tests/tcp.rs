@@ -23,9 +23,7 @@ async fn exchange(script: &str, requests: usize) -> Vec<(String, std::io::Result
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(address).await.unwrap();
                 let body = r#"{"prompt":"x","max_tokens":3,"stream":true}"#;
-                let head = "POST /v1/completions HTTP/1.1\r\nhost: mock\r\nconnection: close";
-                let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-                stream.write_all(request.as_bytes()).await.unwrap();
+                stream.write_all(&raw("POST", "/v1/completions", body)).await.unwrap();
                 let mut reply = Vec::new();
                 let end = stream.read_to_end(&mut reply).await.map(|_| ());
                 (String::from_utf8(reply).unwrap(), end)

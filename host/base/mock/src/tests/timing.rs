@@ -1,7 +1,5 @@
 //! Timing of replies.
 
-use std::collections::BTreeMap;
-
 use std::io;
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -40,20 +38,15 @@ async fn every_token_comes_when_it_is_due() {
     assert_eq!(
         *truth,
         Truth {
-            number: 0,
             path: "/v1/completions".into(),
             status: Some(200),
             prompt_tokens: Some(5),
             output_tokens: Some(5),
-            received: Nanos(0),
             started: Some(Nanos(0)),
-            batched: None,
             chunks: sent,
             ended: Some(Nanos(200_000_000)),
             end: End::Whole,
-            ids: BTreeMap::new(),
-            asked: None,
-            written: Vec::new(),
+            ..Truth::default()
         }
     );
     assert_eq!(truth.tokens_sent(), 5);
@@ -87,9 +80,7 @@ async fn events_that_are_due_together_are_written_apart() {
     let server = Tap { io: server, writes: Arc::clone(&writes) };
     tokio::spawn(serve_connection(server, engine));
     let body = r#"{"prompt":"hello","max_tokens":50,"stream":true}"#;
-    let head = "POST /v1/completions HTTP/1.1\r\nhost: mock\r\nconnection: close";
-    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    client.write_all(request.as_bytes()).await.unwrap();
+    client.write_all(&raw("POST", "/v1/completions", body)).await.unwrap();
     let mut reply = Vec::new();
     client.read_to_end(&mut reply).await.unwrap();
 

@@ -61,12 +61,12 @@ fn both_sides_refuse_another_token_by_name() {
     }
 }
 
-/// A client that does not look at the server's key is still refused for its own.
+/// A client that accepts the server's key is still refused for its own.
 #[test]
 fn the_coordinator_verifies_even_a_careless_client() {
-    let careless = Arc::new(Careless(Arc::new(ring::default_provider())));
-    let mut config = (*identity('b').client).clone();
-    config.dangerous().set_certificate_verifier(careless);
+    let other = own(&token('b').seed()).unwrap();
+    let mut config = (*identity('a').client).clone();
+    config.client_auth_cert_resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(other));
     let (served, read) = both(identity('a'), Arc::new(config));
     for error in [served.unwrap_err(), read.unwrap_err()] {
         assert_eq!(meaning(&error), Some(TOKENS_DIFFER));
@@ -118,47 +118,4 @@ fn clients_of_other_protocols_get_nothing() {
         Some("it does not speak TLS, so it is no process of a fleet")
     );
     assert!(got.len() <= 7, "more than an alert: {got:?}");
-}
-
-/// Takes any key of a server.
-#[derive(Debug)]
-struct Careless(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Careless {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        old_version()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::Timing;
-use super::driver::{Command, Driver, Failure, View};
+use super::driver::{Command, Driver, View};
 use crate::identity::{self, TOKENS_DIFFER};
 use crate::place::Place;
 use crate::rendezvous::agent::Agent as State;
@@ -59,20 +59,6 @@ pub enum JoinError {
     },
     #[error("this machine cannot take part: {0}")]
     Unable(String),
-}
-
-impl From<Failure> for JoinError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Tokens(address) => JoinError::Tokens(address),
-            Failure::Unreachable { address, after, why } => {
-                JoinError::Unreachable { address, after, why }
-            }
-            Failure::Refused(reasons) => JoinError::Refused(reasons),
-            Failure::Lost { after, why } => JoinError::Lost { after, why },
-            Failure::Unable(why) => JoinError::Unable(why),
-        }
-    }
 }
 
 /// The time when the run begins.
@@ -255,7 +241,7 @@ impl Member {
         let view = seen.unwrap_or_else(|_| self.seen.borrow().clone());
         match (so(&view), view.failure.clone()) {
             (true, _) => Ok(view),
-            (false, Some(failure)) => Err(failure.into()),
+            (false, Some(failure)) => Err(failure),
             (false, None) => Err(JoinError::Unable("its connection's task ended".to_owned())),
         }
     }

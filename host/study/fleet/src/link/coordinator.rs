@@ -85,8 +85,6 @@ pub struct Ending {
     pub bytes: u64,
     /// Its clock at the start.
     pub at_start: Option<Estimate>,
-    /// Its clock at the end.
-    pub at_end: Option<Estimate>,
     /// The first moves of its clock.
     pub moves: Vec<ClockStep>,
 }
@@ -326,7 +324,6 @@ fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
         records: (copy.length() > 0).then(|| copy.path().to_owned()),
         bytes: copy.length(),
         at_start: None,
-        at_end: None,
         moves: Vec::new(),
     }
 }

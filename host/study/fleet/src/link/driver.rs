@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
+use super::agent::JoinError;
 use super::stream::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::identity::{TOKENS_DIFFER, meaning, name};
@@ -36,16 +37,6 @@ pub(super) enum Command {
     Sealed(Value, Result<(u64, String), RecordsError>),
 }
 
-/// The reason why the driver ended before its time.
-#[derive(Clone, Debug)]
-pub(super) enum Failure {
-    Tokens(String),
-    Unreachable { address: String, after: u64, why: String },
-    Refused(Vec<String>),
-    Lost { after: u64, why: String },
-    Unable(String),
-}
-
 /// The state for the caller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
@@ -53,7 +44,8 @@ pub(super) struct View {
     pub(super) start: Option<(Nanos, Nanos)>,
     pub(super) interrupt: Option<Interrupt>,
     pub(super) released: bool,
-    pub(super) failure: Option<Failure>,
+    /// The reason why the driver ended before its time.
+    pub(super) failure: Option<JoinError>,
 }
 
 pub(super) struct Driver {
@@ -118,7 +110,7 @@ impl Driver {
                 // An agent of a run waits for its own coordinator, which may come back to an
                 // address that another coordinator has meanwhile.
                 Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
-                    return self.fail(Failure::Tokens(self.address()));
+                    return self.fail(JoinError::Tokens(self.address()));
                 }
                 Err(why) => why,
             };
@@ -131,9 +123,9 @@ impl Driver {
             if self.clock.now().since(self.last_contact) >= patience.into() {
                 let after = patience.as_secs();
                 return self.fail(if known {
-                    Failure::Lost { after, why }
+                    JoinError::Lost { after, why }
                 } else {
-                    Failure::Unreachable { address: self.address(), after, why }
+                    JoinError::Unreachable { address: self.address(), after, why }
                 });
             }
             sleep(pause).await;
@@ -147,7 +139,7 @@ impl Driver {
         format!("{host}:{}", self.port)
     }
 
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: JoinError) {
         self.view.send_modify(|view| view.failure = Some(failure));
     }
 
@@ -281,7 +273,7 @@ impl Driver {
     }
 
     fn unable(&self, why: String) -> End {
-        self.fail(Failure::Unable(why));
+        self.fail(JoinError::Unable(why));
         End::Done
     }
 
@@ -341,7 +333,7 @@ impl Driver {
             view.start = state.start;
             view.interrupt = state.interrupt.clone();
             view.released = state.released;
-            view.failure = state.refused.clone().map(Failure::Refused);
+            view.failure = state.refused.clone().map(JoinError::Refused);
         });
         if state.refused.is_some() || state.released { Err(End::Done) } else { Ok(()) }
     }

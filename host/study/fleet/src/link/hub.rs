@@ -191,7 +191,6 @@ impl Hub {
 
     /// Reports the present endings, and lets finished agents leave.
     async fn finish(mut self, answer: oneshot::Sender<Vec<Ending>>) {
-        let now = self.clock.now();
         let ending = |(seat, copy): (&crate::rendezvous::Seat, &Arc<Mutex<Incoming>>)| {
             let copy = lock(copy);
             Ending {
@@ -204,7 +203,6 @@ impl Hub {
                 records: (copy.length() > 0).then(|| copy.path().to_owned()),
                 bytes: copy.length(),
                 at_start: seat.at_start,
-                at_end: seat.clock.at(now),
                 moves: seat.clock.moves().0.to_vec(),
             }
         };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::rendezvous::Event;
+use crate::wire::Interrupt;
 use bench::{BEGAN, Setup, append, content, events, ready, rules, token};
 use proxy::Proxy;
 
@@ -62,7 +63,7 @@ async fn four_agents_are_one_run() {
         assert_eq!((latest.finished, latest.lost), (true, false));
         assert_eq!(ending.outcome, Outcome::Finished(json!({"rank": rank})));
         assert_eq!(ending.bytes, 200_000);
-        assert!(ending.at_start.is_some() && ending.at_end.is_some());
+        assert!(ending.at_start.is_some());
         assert_eq!(bench.records(rank), content(rank, 200_000));
     }
 }
@@ -71,8 +72,7 @@ async fn four_agents_are_one_run() {
 #[tokio::test]
 async fn records_continue_over_broken_links() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
+    let (coordinator, port) = bench.bound().await;
     let proxy = Proxy::new(port, 400_007).await;
     let (mut running, joined) = bench.running(coordinator, proxy.port()).await;
     let cut = proxy.connections();
@@ -129,8 +129,7 @@ async fn reports_a_lost_agent_and_continues() {
 #[tokio::test]
 async fn refuses_other_versions_and_plans_by_name() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
+    let (coordinator, port) = bench.bound().await;
     let first = tokio::spawn(ready(bench.join(port, 0, 3)));
     let mut old = bench.join(port, 1, 3);
     old.version = "0.9".to_owned();
@@ -162,8 +161,7 @@ async fn refuses_other_versions_and_plans_by_name() {
 #[tokio::test]
 async fn both_sides_refuse_another_token() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
+    let (coordinator, port) = bench.bound().await;
     let mut stranger = bench.join(port, 0, 1);
     stranger.token = token('b');
     let mut rules = rules(1);
@@ -209,25 +207,9 @@ async fn first_and_second_interrupts_reach_all() {
 }
 
 #[tokio::test]
-async fn a_stop_before_the_start_is_a_refusal() {
-    let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
-    let stopper = coordinator.stopper();
-    let agent = tokio::spawn(ready(bench.join(port, 0, 2)));
-    let gathering = tokio::spawn(coordinator.gather(rules(2), bench.offer()));
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    stopper.interrupt("SIGINT");
-    let refusal = gathering.await.unwrap().err().unwrap().to_string();
-    assert!(refusal.contains("stopped before the start: SIGINT"), "{refusal}");
-    let message = agent.await.unwrap().err().unwrap().to_string();
-    assert!(message.contains("SIGINT"), "{message}");
-}
-
-#[tokio::test]
 async fn a_coordinator_may_start_later() {
     let bench = Setup::new();
-    let port = bench.bind("127.0.0.1:0").await.address().port();
+    let (_, port) = bench.bound().await;
     let agent = tokio::spawn(ready(bench.join(port, 0, 1)));
     tokio::time::sleep(Duration::from_millis(200)).await;
     let coordinator = bench.bind(&format!("127.0.0.1:{port}")).await;
@@ -239,7 +221,7 @@ async fn a_coordinator_may_start_later() {
 #[tokio::test]
 async fn without_a_coordinator_joining_ends_with_its_address() {
     let bench = Setup::new();
-    let port = bench.bind("127.0.0.1:0").await.address().port();
+    let (_, port) = bench.bound().await;
     let mut join = bench.join(port, 1, 2);
     join.patience = Duration::from_secs(1);
     let error = Agent::join(join).await.err().unwrap().to_string();
@@ -250,8 +232,8 @@ async fn without_a_coordinator_joining_ends_with_its_address() {
 #[tokio::test]
 async fn agents_end_without_their_coordinator() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let mut join = bench.join(coordinator.address().port(), 0, 1);
+    let (coordinator, port) = bench.bound().await;
+    let mut join = bench.join(port, 0, 1);
     join.timing.silence = Duration::from_millis(500);
     join.timing.grace = Duration::from_millis(500);
     let agent = tokio::spawn(ready(join));
@@ -259,8 +241,14 @@ async fn agents_end_without_their_coordinator() {
     let running = gathered.start(bench.soon());
     let (mut joined, _, _) = agent.await.unwrap().unwrap();
     drop(running);
-    let why = joined.interrupted(0).await.why;
-    assert!(why.starts_with("the coordinator has been gone for 1 s: "), "{why}");
+    let Interrupt { times, why } = joined.interrupted(0).await;
+    assert!(times == 1 && why.starts_with("the coordinator has been gone for 1 s: "), "{why}");
+    // The replies under way are read to their end: a lost coordinator stops the sending, once.
+    tokio::select! {
+        biased;
+        again = joined.interrupted(1) => panic!("a second one: {again:?}"),
+        () = std::future::ready(()) => {}
+    }
     let error = joined.finish(Value::Null).await.unwrap_err();
     assert!(matches!(error, JoinError::Lost { .. }), "{error}");
 }
@@ -268,8 +256,7 @@ async fn agents_end_without_their_coordinator() {
 #[tokio::test]
 async fn a_machine_that_declines_tells_all_why() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
+    let (coordinator, port) = bench.bound().await;
     let declines = |rank, why: &str| {
         let (join, reasons) = (bench.join(port, rank, 2), vec![why.to_owned()]);
         tokio::spawn(async move {
@@ -297,8 +284,8 @@ async fn a_machine_that_declines_tells_all_why() {
 #[tokio::test]
 async fn replaces_a_silent_connection() {
     let bench = Setup::new().with_silence(Duration::from_millis(400));
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let proxy = Proxy::new(coordinator.address().port(), usize::MAX).await;
+    let (coordinator, port) = bench.bound().await;
+    let proxy = Proxy::new(port, usize::MAX).await;
     let (mut running, joined) = bench.running(coordinator, proxy.port()).await;
     let before = proxy.connections();
     proxy.freeze();
@@ -313,25 +300,6 @@ async fn replaces_a_silent_connection() {
     finishing.await.unwrap().unwrap();
     assert_eq!(endings[0].bytes, 500_000);
     assert!(bench.records(0) == content(0, 500_000));
-}
-
-/// As many connections as may be in their handshake, and one more, all silent.
-#[tokio::test]
-async fn silent_handshakes_keep_no_agent_out() {
-    let mut bench = Setup::new();
-    bench.timing.handshake = Duration::from_millis(500);
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let address = coordinator.address();
-    let gathering = tokio::spawn(coordinator.gather(rules(1), bench.offer()));
-    let mut idle = Vec::new();
-    for _ in 0..=HANDSHAKES {
-        idle.push(tokio::net::TcpStream::connect(address).await.unwrap());
-    }
-    bench.timing.handshake = Duration::from_secs(10);
-    let agent = tokio::spawn(ready(bench.join(address.port(), 0, 1)));
-    let gathered = gathering.await.unwrap().unwrap();
-    let _running = gathered.start(bench.soon());
-    agent.await.unwrap().unwrap();
 }
 
 /// More agents than may be in their handshake at the same time.
@@ -357,8 +325,7 @@ async fn a_hundred_agents_come_together() {
 #[tokio::test]
 async fn silent_connections_beyond_the_limit_keep_nobody_out() {
     let bench = Setup::new();
-    let coordinator = bench.bind("127.0.0.1:0").await;
-    let port = coordinator.address().port();
+    let (coordinator, port) = bench.bound().await;
     let mut held = Vec::new();
     for _ in 0..2 * HANDSHAKES {
         held.push(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap());
@@ -376,24 +343,6 @@ async fn silent_connections_beyond_the_limit_keep_nobody_out() {
         assert!(matches!(ended, JoinError::Interrupted(_)), "{ended}");
     }
     drop(held);
-}
-
-/// The replies under way are read to their end: a lost coordinator stops the sending, once.
-#[tokio::test]
-async fn a_lost_coordinator_interrupts_once() {
-    let bench = Setup::new().with_silence(Duration::from_millis(200));
-    let (gathered, mut agents) = bench.fleet(1).await;
-    let running = gathered.start(bench.soon());
-    let (mut joined, _, _) = agents.remove(0).await.unwrap().unwrap();
-    drop(running);
-    let interrupt = joined.interrupted(0).await;
-    assert_eq!(interrupt.times, 1);
-    assert!(interrupt.why.contains("has been gone"), "{}", interrupt.why);
-    tokio::select! {
-        biased;
-        again = joined.interrupted(1) => panic!("a second one: {again:?}"),
-        () = std::future::ready(()) => {}
-    }
 }
 
 /// Another run's coordinator has the address for a while: an agent that belongs to a run waits for

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::clock::TooWide;
 
 /// A process by its rank and, where it is known, its machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
     pub rank: u32,
     /// Its machine: by its own report, or by the starter's plan.
@@ -26,9 +26,10 @@ impl fmt::Display for Who {
 }
 
 /// Progress of a process before the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// It has not connected.
+    #[default]
     Absent,
     /// It prepares.
     Welcomed,

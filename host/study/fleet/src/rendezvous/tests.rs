@@ -273,15 +273,6 @@ fn a_process_may_be_started_again_before_the_start() {
 }
 
 #[test]
-fn a_rank_beyond_the_size_is_refused() {
-    let mut scene = Scene::new(rules(1));
-    scene.greet(10, 0);
-    scene.on(Input::Hello(5, Scene::hello(1, 2)));
-    scene.wait(3);
-    assert!(scene.reasons()[0].contains("rank 1 (node1) counts 2 processes, the coordinator 1"));
-}
-
-#[test]
 fn refuses_an_inexact_clock_with_both_numbers() {
     let mut scene = Scene::new(rules(2));
     for (rank, trip) in [(0, 1000), (1, 300_000_000)] {
@@ -342,16 +333,6 @@ fn names_a_process_that_is_never_ready_with_its_step() {
         "rank 2 (node2) was not ready within 600 s: it was preparing",
     ];
     assert_eq!(scene.reasons(), expected);
-}
-
-#[test]
-fn a_process_that_declines_gives_its_reason() {
-    let mut scene = Scene::new(rules(1));
-    scene.greet(1, 0);
-    let reasons = vec!["the disk is full".to_owned()];
-    scene.on(Input::Message(1, Message::Refused { reasons }));
-    let words = "rank 0 (node0) cannot take part: the disk is full";
-    assert_eq!(scene.reasons(), [words]);
 }
 
 /// On a busy machine rank 0's own agent may be the last to arrive: it gets the reasons as well.

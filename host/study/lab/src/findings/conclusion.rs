@@ -10,16 +10,8 @@ use model::duration::roughly;
 
 pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let Some(decision) = &study.decision else {
-        return Conclusion {
-            kind: Kind::Unfinished,
-            words: "It is not done, so nothing is concluded yet.".to_owned(),
-            trial: None,
-            command: None,
-            block: None,
-            gain: None,
-            scenarios: Vec::new(),
-            ties: Vec::new(),
-        };
+        let words = "It is not done, so nothing is concluded yet.".to_owned();
+        return Conclusion { words, ..Conclusion::default() };
     };
     let recommended = match decision.kind {
         Kind::Better | Kind::BestOfRest => decision.chosen.as_ref(),
@@ -42,10 +34,10 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
         words: sentences(lab, study, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
         command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
-        block: None,
         gain: row.and_then(|row| row.gain),
         scenarios: row.map(|row| row.scenarios.clone()).unwrap_or_default(),
         ties: labels(&decision.ties),
+        ..Conclusion::default()
     }
 }
 

@@ -28,8 +28,6 @@ async fn an_engine_that_becomes_ready_and_stops() {
     let log = fs::read_to_string(log).unwrap();
     assert!(log.starts_with("key is [redacted]\n"), "{log}");
     assert!(log.contains("\nloading\n"), "{log}");
-    assert_eq!(stopped.log.bytes, log.len() as u64);
-    assert!(stopped.last_lines.contains(&"loading".to_owned()));
 }
 
 #[tokio::test]
@@ -42,10 +40,6 @@ async fn refuses_an_occupied_port_and_leaves_its_holder_alone() {
     let message = error.to_string();
     let begin = format!("engine `e` cannot be started: port {} is not free: ", spec.port);
     assert!(message.starts_with(&begin), "{message}");
-    if cfg!(target_os = "linux") {
-        let own = format!("process {} (`", std::process::id());
-        assert!(message.contains(&own), "{message}");
-    }
     assert!(!spec.log.exists());
     assert_eq!(answers(spec.port), Check::Ready);
     drop(server);
@@ -148,10 +142,6 @@ async fn an_engine_that_never_becomes_ready() {
     let check = async || Check::NotYet("503 of /health".to_owned());
     let error = engine.ready(check).await.unwrap_err();
     assert_eq!(error.to_string(), "the engine was not ready within 0.3 s: 503 of /health");
-    let refused = engine.ready(async || Check::Never("no such model".to_owned()));
-    let message = refused.await.unwrap_err().to_string();
-    // The time was over already; a check that answers at once is taken first.
-    assert!(message.contains("not ready") || message.contains("no such model"), "{message}");
     assert_eq!(engine.ready_after_s(), None);
     assert!(engine.stop(no_device).await.is_clean());
     assert_eq!(fs::read_to_string(log).unwrap(), "loading\n");
@@ -193,21 +183,18 @@ async fn the_log_has_a_bound() {
     let spec = Spec { log_limit: 10_000, ..scripted(&folder, script) };
     let log = spec.log.clone();
     let engine = ready(spec).await;
-    let stopped = engine.stop(no_device).await;
+    engine.stop(no_device).await;
     let earlier = fs::read_to_string(log.with_extension("log.earlier")).unwrap();
     let kept = earlier + &fs::read_to_string(log).unwrap();
     assert!(kept.len() <= 10_000 && kept.len() >= 5_000, "{}", kept.len());
     assert!(kept.ends_with("line 19998\nline 19999\n"), "{kept}");
-    assert_eq!(stopped.log.bytes - stopped.log.lost, kept.len() as u64);
-    assert_eq!(stopped.last_lines.len(), 40);
 }
 
 #[tokio::test]
 async fn versions_of_programs() {
     let ask = async |script: &str, within| {
         let environment = [("V".to_owned(), Value::Plain("0.11.0".to_owned()))];
-        let version = version(&shell(script), &environment, &[], None, within).await;
-        version.map_err(|error| error.to_string())
+        version(&shell(script), &environment, &[], None, within).await
     };
     let version = ask("echo warning >&2; echo loading; echo $V; echo", LONG).await;
     assert_eq!(version.unwrap(), "0.11.0");
@@ -220,7 +207,7 @@ async fn versions_of_programs() {
     let error = ask("sleep 1000", Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error, "`sh` did not print its version within 0.05 s");
     let error = super::super::version(&["none-such".to_owned()], &[], &[], None, LONG).await;
-    let error = error.unwrap_err().to_string();
+    let error = error.unwrap_err();
     assert!(error.starts_with("`none-such` does not run: "), "{error}");
     assert!(super::super::version(&[], &[], &[], None, LONG).await.is_err());
 }

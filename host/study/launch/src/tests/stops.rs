@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::{Exit, Means, Stop};
+use crate::{Exit, Means};
 
 /// An engine that ignores SIGTERM, with a worker that does too.
 #[tokio::test]
@@ -51,8 +51,6 @@ async fn workers_that_left_the_group_are_ended_too() {
         assert!(lives(worker));
         let stopped = engine.stop(no_device).await;
         assert!(!lives(worker), "{script}");
-        let outside: Vec<u32> = stopped.outside.iter().map(|seen| seen.pid).collect();
-        assert_eq!(outside, [worker.pid], "{script}");
         assert!(stopped.is_clean());
     }
 }
@@ -126,10 +124,8 @@ async fn waits_for_the_memory_of_devices() {
         }
     });
     let stopped = stopped.await;
-    assert_eq!((stopped.memory.clone(), questions.get()), (Memory::Free, 4));
+    assert_eq!((&stopped.memory, questions.get()), (&Memory::Free, 4));
     assert!(stopped.is_clean());
-    let text = serde_json::to_string(&stopped).unwrap();
-    assert_eq!(serde_json::from_str::<Stop>(&text).unwrap(), stopped);
 
     let (engine, _folder) = start(Duration::ZERO);
     let stopped = engine.stop(async || held()).await;

@@ -76,6 +76,13 @@ impl Setup {
         Coordinator::bind(self.listen(address, 'a')).await.unwrap()
     }
 
+    /// A coordinator at a free port.
+    pub(super) async fn bound(&self) -> (Coordinator, u16) {
+        let coordinator = self.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        (coordinator, port)
+    }
+
     pub(super) fn offer(&self) -> Offer {
         let records = self.folder.path().join("records");
         std::fs::create_dir_all(&records).unwrap();
@@ -97,8 +104,7 @@ impl Setup {
 
     /// A fleet that is ready, with its agents.
     pub(super) async fn fleet(&self, size: u32) -> (ReadyFleet, Vec<Ready>) {
-        let coordinator = self.bind("127.0.0.1:0").await;
-        let port = coordinator.address().port();
+        let (coordinator, port) = self.bound().await;
         let agents = (0..size).map(|rank| tokio::spawn(ready(self.join(port, rank, size))));
         let agents = agents.collect();
         (coordinator.gather(rules(size), self.offer()).await.unwrap(), agents)

@@ -44,18 +44,6 @@ fn an_agent_that_comes_back_gets_missed_messages() {
 }
 
 #[test]
-fn a_stop_reaches_all_and_counts() {
-    let mut scene = Scene::running(3);
-    for times in 1..=2 {
-        let sent = scene.on(Input::Interrupt("SIGINT".to_owned()));
-        let expected = Interrupt { times, why: "SIGINT".to_owned() };
-        let expected: Vec<Action> =
-            (10..13).map(|conn| Action::Send(conn, Message::Interrupt(expected.clone()))).collect();
-        assert_eq!(sent, expected);
-    }
-}
-
-#[test]
 fn the_batch_systems_signal_at_an_agent_stops_all() {
     let mut scene = Scene::running(2);
     let stop = || Message::Interrupt(Interrupt { times: 1, why: "SIGTERM".to_owned() });
