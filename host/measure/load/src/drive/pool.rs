@@ -1,6 +1,6 @@
 //! A worker's connections: opened ahead of need, taken by requests, put back.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::types::{OpenAttempts, Worker, passed_on};
 use crate::pace::Signal;
@@ -18,8 +18,7 @@ use crate::transport::poller::Poller;
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
-use model::connection::Reuse;
-use model::connection::Version;
+use model::connection::{Reuse, Version};
 use model::exchange::Class;
 use model::units::Nanos;
 
@@ -78,25 +77,11 @@ struct Reserved<Io> {
 }
 
 /// A connection that is being opened for several requests.
-#[derive(Default)]
 struct Opening {
     /// Requests that wait for it.
     waiting: Cell<usize>,
     /// The outcome, once it is known: open, or why not.
-    result: OnceCell<Result<(), Refusal>>,
-    /// True once the task that opens it has ended.
-    is_over: Cell<bool>,
-    ended: Notify,
-}
-
-/// Tells the requests that wait for a connection that its task is gone, however it went.
-struct Over(Rc<Opening>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.is_over.set(true);
-        self.0.ended.notify_waiters();
-    }
+    outcome: watch::Receiver<Option<Result<(), Refusal>>>,
 }
 
 impl<C: Connect + Clone + 'static> Pool<C> {
@@ -158,10 +143,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     pub(crate) async fn open_spare(self: Rc<Self>, target: u32) {
         let place = self.place(target);
         let opened = match self.connect.version() {
-            Version::Http1 => {
-                let opened = self.open(target).await;
-                opened.map(|connection| place.idle.borrow_mut().push_back(connection))
-            }
+            Version::Http1 => (self.open(target).await)
+                .map(|connection| place.idle.borrow_mut().push_back(connection)),
             Version::Http2 => self.shared(target, false).await.map(drop),
         };
         self.opened.settled.fetch_add(1, Ordering::AcqRel);
@@ -196,7 +179,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         let own = {
             let mut kept = self.place(target).kept.borrow_mut();
             kept.close_stale(self.clock.now());
-            session.and_then(|session| kept.take(session))
+            session.and_then(|session| kept.connections.remove(session)).map(|(_, own)| own)
         };
         if let Some(connection) = self.checked(own).await {
             return Ok(connection);
@@ -245,12 +228,12 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     /// Starts to open a connection that can be shared, on a task of its own. Others may wait for it
     /// even if its first request is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
-        let opening = Rc::new(Opening::default());
+        let (sender, outcome) = watch::channel(None);
+        let opening = Rc::new(Opening { waiting: Cell::new(0), outcome });
         let place = self.place(target);
         place.openings.borrow_mut().push(Rc::clone(&opening));
         let (pool, begun) = (Rc::clone(self), Rc::clone(&opening));
         tokio::task::spawn_local(async move {
-            let _over = Over(Rc::clone(&begun));
             let opened = pool.open(target).await;
             let place = pool.place(target);
             let mut openings = place.openings.borrow_mut();
@@ -264,7 +247,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                 idle.retain(Connection::is_open);
                 idle.push_back(connection);
             });
-            let _ = begun.result.set(result);
+            sender.send_replace(Some(result));
         });
         opening
     }
@@ -331,24 +314,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Place<Io> {
 impl Opening {
     /// Waits for its end.
     async fn wait(&self) -> Result<(), Refusal> {
-        loop {
-            let ended = self.ended.notified();
-            if let Some(result) = self.result.get() {
-                return result.clone();
-            }
+        match self.outcome.clone().wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
             // So the panic reaches the worker, whose task this is.
-            assert!(!self.is_over.get(), "the task that opens a connection panicked");
-            ended.await;
+            _ => panic!("the task that opens a connection panicked"),
         }
     }
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Reserved<Io> {
-    fn take(&mut self, session: &str) -> Option<Connection<Io>> {
-        let (_, connection) = self.connections.remove(session)?;
-        Some(connection)
-    }
-
     /// Keeps a connection; closes the longest-waiting one if there are too many.
     fn put(&mut self, session: Arc<str>, connection: Connection<Io>) {
         let number = self.next;

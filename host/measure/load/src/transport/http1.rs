@@ -6,7 +6,6 @@
 
 mod body;
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,16 +16,15 @@ use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connect::NewConnection;
 use super::poller::Readiness;
+use super::reply::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
 use super::stamp::{Marks, Wire};
 use super::websocket::WebSocket;
-use super::{Broke, Head, NewConnection, Sink};
-use body::{Body, Part};
+use body::Body;
 use model::exchange;
 use model::units::Nanos;
 
-/// Bytes read at once at most. A reply that is behind comes in reads of this size.
-const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
 /// Up to this length, every read parses the head: bytes that are no HTTP are noticed at once.
@@ -35,18 +33,12 @@ const SHORT_HEAD_BYTES: usize = 1 << 10;
 const HEAD_FIELDS: usize = 128;
 /// The maximum number of interim replies before the reply itself. Servers send one or two.
 const INTERIM_REPLIES: usize = 16;
-/// Reads of one connection before the others on its thread get their turn.
-pub(super) const READS_IN_A_ROW: usize = 16;
-
-thread_local! {
-    /// The buffer into which every connection of this thread reads.
-    pub(super) static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-}
 
 pub struct Connection<Io> {
     io: Io,
-    wire: Rc<Wire>,
-    readiness: Option<Rc<Readiness>>,
+    pub(super) wire: Rc<Wire>,
+    /// The readiness of its socket; absent if a task must wait for it.
+    pub(super) readiness: Option<Rc<Readiness>>,
     pub(super) facts: exchange::Connection,
     pub(super) idle_since: Option<Nanos>,
     body: Body,
@@ -66,25 +58,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             readiness: opened.readiness,
             facts: opened.facts,
             idle_since: None,
-            body: Body::none(),
+            body: Body::Over,
             early: Vec::new(),
             keep_alive: true,
             closed: false,
         }
-    }
-
-    /// Returns the readiness of its socket; absent if a task must wait for it.
-    pub(super) fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.readiness.as_ref()
-    }
-
-    pub(crate) fn last_read(&self) -> Nanos {
-        self.wire.read_at()
-    }
-
-    /// Prefetches the data that its fields point to and the next bytes need.
-    pub(crate) fn fetch(&self) {
-        prefetch::line(Rc::as_ptr(&self.wire));
     }
 
     /// True if a request may be sent: the other side has neither closed nor sent anything.
@@ -159,10 +137,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
                     // Some servers hang up after each streamed reply without having said so.
-                    let advice = if self.facts.reused {
-                        "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
-                    } else {
-                        ""
+                    let advice = match self.facts.reused {
+                        true => {
+                            "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
+                        }
+                        false => "",
                     };
                     return Poll::Ready(Err(format!(
                         "the connection was closed before a reply arrived{advice}"
@@ -289,7 +268,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {
             let (part, used) = self.body.next(bytes).map_err(Broke::Connection)?;
-            if let Part::Content(content) = part {
+            if let Some(content) = part {
                 sink.take(at, content).map_err(Broke::Refused)?;
             }
             bytes = &bytes[used..];
@@ -348,12 +327,10 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
     for field in fields {
         let name = HeaderName::from_bytes(field.name.as_bytes());
         let value = HeaderValue::from_bytes(field.value);
-        match (name, value) {
-            (Ok(name), Ok(value)) => headers.append(name, value),
-            _ => {
-                return Err(format!("the reply has a malformed header field `{}`", field.name));
-            }
+        let (Ok(name), Ok(value)) = (name, value) else {
+            return Err(format!("the reply has a malformed header field `{}`", field.name));
         };
+        headers.append(name, value);
     }
     Ok(headers)
 }
@@ -369,16 +346,6 @@ fn stays_open(headers: &HeaderMap, is_1_1: bool) -> bool {
             .any(|option| option.trim().eq_ignore_ascii_case(word))
     };
     !says("close") && (is_1_1 || says("keep-alive"))
-}
-
-pub(super) fn broken(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
-        io::ErrorKind::UnexpectedEof => {
-            "the connection was closed without a TLS close_notify".to_owned()
-        }
-        _ => format!("the connection failed: {error}"),
-    }
 }
 
 #[cfg(test)]

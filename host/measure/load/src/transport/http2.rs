@@ -20,8 +20,9 @@ use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::connect::NewConnection;
+use super::reply::{Broke, Head, Sink, Unanswered};
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, NewConnection, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
 use outgoing::{NotedStream, Outgoing};
@@ -176,7 +177,7 @@ impl Stream {
                     None => Unanswered::Broke(in_words(error.error())),
                     Some(request) => {
                         marks.sent.set(None);
-                        Unanswered::Unsent(super::Request::Http2(Box::new(request)))
+                        Unanswered::Unsent(super::request::Request::Http2(Box::new(request)))
                     }
                 });
             }

@@ -38,12 +38,12 @@ impl Polled {
     async fn connect_to(address: SocketAddr, poller: &Poller) -> io::Result<Self> {
         let polled = Polled(poller.register(TcpStream::connect(address)?)?);
         std::future::poll_fn(|cx| polled.readiness().poll_writable(cx)).await;
-        polled.0.socket().take_error()?.map_or(Ok(polled), Err)
-    }
-
-    /// Sets TCP_NODELAY: if true, small writes leave at once.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.0.socket().set_nodelay(nodelay)
+        if let Some(error) = polled.0.socket().take_error()? {
+            return Err(error);
+        }
+        // Without this, small requests wait for acknowledgements.
+        polled.0.socket().set_nodelay(true)?;
+        Ok(polled)
     }
 
     pub fn readiness(&self) -> &Rc<Readiness> {

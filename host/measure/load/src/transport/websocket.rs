@@ -19,10 +19,10 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
-use super::http1::{self, BUFFER, READS_IN_A_ROW};
+use super::connect::NewConnection;
 use super::poller::Readiness;
+use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
 use super::stamp::{Marks, Wire};
-use super::{Broke, NewConnection};
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -230,7 +230,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         }
         let written = self.poll_write_all(cx);
         Poll::Ready(ready!(written).map_err(|error| {
-            let what = http1::broken(&error);
+            let what = broken(&error);
             self.unwritable = Some(what.clone());
             what
         }))
@@ -290,7 +290,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
                 }
                 Err(error) => {
                     self.is_over = true;
-                    return Poll::Ready(Err(self.lost(http1::broken(&error))));
+                    return Poll::Ready(Err(self.lost(broken(&error))));
                 }
             }
             if let Some(closed) = self.pass_on(incoming)? {

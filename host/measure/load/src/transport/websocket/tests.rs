@@ -383,7 +383,7 @@ async fn autobahns_cases_are_echoed() {
             facts: model::exchange::Connection::default(),
             readiness: None,
         };
-        let mut connection = http1::Connection::new(opened);
+        let mut connection = crate::transport::http1::Connection::new(opened);
         let (at, none) = (("http", &*address), bytes::Bytes::new());
         let version = model::connection::Version::Http1;
         let request =

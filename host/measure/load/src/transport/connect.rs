@@ -1,0 +1,37 @@
+//! A connection before anything is said on it, and the means to open one.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::poller::{Poller, Readiness};
+use super::stamp::Wire;
+use model::clock::Clock;
+use model::connection::Version;
+use model::exchange;
+
+/// A connection that was made, before anything is said on it.
+pub struct NewConnection<Io> {
+    pub io: Io,
+    /// The record of when the stream was read and written.
+    pub wire: Rc<Wire>,
+    pub facts: exchange::Connection,
+    /// The readiness of its socket; absent if a task must wait for it.
+    pub readiness: Option<Rc<Readiness>>,
+}
+
+pub trait Connect {
+    type Io: AsyncRead + AsyncWrite + Unpin + 'static;
+
+    /// Returns the version of HTTP on its connections.
+    fn version(&self) -> Version;
+
+    /// Opens one to this target, registered with the poller if it can be. Errors are for users.
+    fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+        poller: Option<&Poller>,
+    ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
+}
