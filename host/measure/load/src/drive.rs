@@ -175,9 +175,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     /// Waits until the user of a request leaves, and returns the time since it was sent; for ever
     /// if the user does not.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
-        let Some(after) = after else {
-            return std::future::pending().await;
-        };
+        let Some(after) = after else { return std::future::pending().await };
         let after = Duration::from(after);
         loop {
             match marks.sent.get() {

@@ -282,9 +282,7 @@ impl Decoder {
 
     /// Passes the demands of the last messages to the reader of a WebSocket.
     fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
-        let Some(demands) = answer.demands.take() else {
-            return;
-        };
+        let Some(demands) = answer.demands.take() else { return };
         // The next message may answer the waiting one, so the queue is not waited for.
         self.take_waiting(answer);
         for demand in demands {

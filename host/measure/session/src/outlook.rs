@@ -322,9 +322,7 @@ fn message(outcome: &Outcome) -> String {
 
 /// Returns the number of due sessions, if the plan knows it.
 fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
-    let Amount::Duration(duration) = plan.load.amount else {
-        return None;
-    };
+    let Amount::Duration(duration) = plan.load.amount else { return None };
     let mut due = 0;
     for next in plan.due_times(&parts.trace) {
         match next {

@@ -31,7 +31,7 @@ use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};
 pub use front::salt;
-use gather::{Gathering, Whole};
+use gather::Gathering;
 pub use item::Item;
 pub use writer::Writer;
 
@@ -90,14 +90,9 @@ impl Preparation {
         let signal = self.group.signal();
         let samples =
             spares(&mut self.samples, self.plan.load.warmup_requests(), || signal.is_stopped())?;
-        let numbered = (0..).zip(samples);
-        Ok(numbered
-            .filter(|(index, _)| self.plan.holds(*index))
-            .map(|(index, sample)| {
-                let pending = PendingRequest::alone(index, Phase::Warmup, sample);
-                self.writer.write(pending)
-            })
-            .collect())
+        let numbered = (0..).zip(samples).filter(|(index, _)| self.plan.holds(*index));
+        let pending = |(index, sample)| PendingRequest::alone(index, Phase::Warmup, sample);
+        Ok(numbered.map(|numbered| self.writer.write(pending(numbered))).collect())
     }
 
     /// Starts to prepare the measured requests. This many must be ready before the first is due.
@@ -134,52 +129,50 @@ impl Preparation {
             Ok(sampler) => sampler,
             Err(cause) => return failures.abort(RunError::Thread(cause)),
         };
-        let write_all =
-            |writer: &mut Writer, batches: Receiver<Result<Vec<Sample>, PluginError>>| {
-                let mut gathering = Gathering::new(&plan);
-                let put = |session: Whole, writer: &mut Writer| {
-                    let item = match session.item(&plan, writer) {
-                        Ok(None) => return true,
-                        Ok(Some(item)) => item,
-                        Err(what) => {
-                            failures.abort(plan_broken(&plan, &what).into());
-                            return false;
-                        }
-                    };
-                    stock.add(item.bytes()) && items.send(item).is_ok()
-                };
-                let mut has_samples = false;
-                for batch in &batches {
-                    let batch = match batch {
-                        Ok(batch) => batch,
-                        Err(error) if has_samples => return failures.abort(error.into()),
-                        Err(error) => return failures.abort(RunError::NoSample(Box::new(error))),
-                    };
-                    has_samples = true;
-                    for sample in batch {
-                        trip("prepare");
-                        match gathering.add(sample) {
-                            Ok(Some(whole)) => {
-                                if !put(whole, writer) {
-                                    return;
-                                }
-                            }
-                            Ok(None) => {}
-                            Err(what) => return failures.abort(plan_broken(&plan, &what).into()),
-                        }
-                        if gathering.is_over() {
-                            return;
-                        }
-                    }
-                }
-                if let Some(whole) = gathering.finish() {
-                    put(whole, writer);
-                }
-            };
         // Takes the receiver with it: a sampler that waits for room then finds none.
-        write_all(&mut writer, batches);
+        let put = |item: Item| stock.add(item.bytes()) && items.send(item).is_ok();
+        if let Err(error) = write_all(&plan, &mut writer, batches, put) {
+            failures.abort(error);
+        }
         sampler.join();
     }
+}
+
+/// Writes the requests of all sessions, until their samples end or `put` takes no more.
+fn write_all(
+    plan: &Plan,
+    writer: &mut Writer,
+    batches: Receiver<Result<Vec<Sample>, PluginError>>,
+    put: impl Fn(Item) -> bool,
+) -> Result<(), RunError> {
+    let broken = |what: String| plan_broken(plan, &what);
+    let mut gathering = Gathering::new(plan);
+    let mut has_samples = false;
+    for batch in &batches {
+        let batch = batch.map_err(|error| match has_samples {
+            true => RunError::from(error),
+            false => RunError::NoSample(Box::new(error)),
+        })?;
+        has_samples = true;
+        for sample in batch {
+            trip("prepare");
+            if let Some(whole) = gathering.add(sample).map_err(broken)?
+                && let Some(item) = whole.item(plan, writer).map_err(broken)?
+                && !put(item)
+            {
+                return Ok(());
+            }
+            if gathering.is_over() {
+                return Ok(());
+            }
+        }
+    }
+    if let Some(whole) = gathering.finish()
+        && let Some(item) = whole.item(plan, writer).map_err(broken)?
+    {
+        put(item);
+    }
+    Ok(())
 }
 
 /// Returns the amount that a dataset is told for a load.

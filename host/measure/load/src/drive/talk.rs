@@ -131,9 +131,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 step.ended = exchange.ended;
             }
             let End::Whole { .. } = end else { return end };
-            let Some(step) = self.demanded(reply, &mut demands, trail).await else {
-                return end;
-            };
+            let Some(step) = self.demanded(reply, &mut demands, trail).await else { return end };
             // A later event may still end the exchange at its own instant.
             let since = exchange.ended.take();
             if let Err(end) = self.pause(&step, since, reply, trail, halt).await {

@@ -77,6 +77,8 @@ pub struct Napper {
 impl WorkerHandle {
     /// A handle, and the other end for its worker.
     pub fn new() -> (Self, UnboundedReceiver<Order>) {
+        // Without a bound, because the pacer waits for no reader. The reader takes all orders before
+        // it reads a reply, so the queue holds the requests that came due within one of its turns.
         let (orders, worker) = unbounded_channel();
         let requests: Arc<Requests> = Arc::default();
         let handle = WorkerHandle {

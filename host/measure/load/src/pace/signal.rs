@@ -69,6 +69,8 @@ impl Signal {
             aborted: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             watched: AtomicBool::new(false),
+            // The users of a closed loop bound it: each has one slot at a time, and the pacer takes
+            // a freed slot out before it gives the user another one.
             freed: crossbeam_channel::unbounded(),
             woken: AtomicBool::new(false),
             wake,

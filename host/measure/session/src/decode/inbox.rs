@@ -120,6 +120,8 @@ impl Inboxes {
         streaming: bool,
         sessions: &Arc<Sessions>,
     ) -> (Self, Receiver<Arc<Inbox>>) {
+        // The replies under way bound it: an inbox is in the queue once, and the backlog bounds the
+        // bytes in all of them.
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
         let sessions = Arc::clone(sessions);

@@ -158,15 +158,15 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         ("runner_requests", "Measured requests that ended, by how they ended."),
         MetricType::Counter,
         |metric| {
-            let answered: &Labels<'_> = &[("outcome", "ok")];
-            count(&mut metric.encode_family(&answered)?, seen.counts.answered)?;
-            if seen.counts.cancelled > 0 {
-                let cancelled: &Labels<'_> = &[("outcome", "cancelled")];
-                count(&mut metric.encode_family(&cancelled)?, seen.counts.cancelled)?;
-            }
-            for (class, failures) in &seen.counts.failed {
-                let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
-                count(&mut metric.encode_family(&failed)?, failures.count)?;
+            let counts = &seen.counts;
+            let cancelled = (counts.cancelled > 0).then_some(("cancelled", None, counts.cancelled));
+            let failed = counts.failed.iter();
+            let failed = failed.map(|(class, failed)| ("failed", Some(class.name()), failed.count));
+            let all = [("ok", None, counts.answered)].into_iter().chain(cancelled).chain(failed);
+            for (outcome, class, requests) in all {
+                let labels = [("outcome", outcome)].into_iter();
+                let labels: Vec<_> = labels.chain(class.map(|class| ("class", class))).collect();
+                count(&mut metric.encode_family(&labels.as_slice())?, requests)?;
             }
             Ok(())
         },
@@ -224,9 +224,7 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
 
 /// Writes the devices' last figures. A figure that a device does not give has no series.
 fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
-    let Some((facts, sample)) = &seen.devices else {
-        return Ok(());
-    };
+    let Some((facts, sample)) = &seen.devices else { return Ok(()) };
     let named: Vec<Vec<(&str, String)>> = (facts.devices.iter().enumerate())
         .map(|(place, device)| {
             let text = |value: &Option<String>| value.clone();

@@ -57,9 +57,7 @@ pub struct History {
 impl History {
     /// Notes a snapshot, which must not be older than the last one.
     pub fn note(&mut self, snapshot: &Snapshot) {
-        let Some(mark) = Mark::from_snapshot(snapshot) else {
-            return;
-        };
+        let Some(mark) = Mark::from_snapshot(snapshot) else { return };
         self.last = mark;
         if self.marks.is_empty() {
             self.marks.push_back(Mark::default());

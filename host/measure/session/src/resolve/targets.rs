@@ -65,9 +65,7 @@ impl Resolution<'_> {
         let series = series.or(pages);
         let series = (&series, Control::Metrics, "show its metrics");
         for (entry, control, act) in [flush, metrics, series] {
-            let Some(entry) = entry.as_ref().filter(|entry| entry.value) else {
-                continue;
-            };
+            let Some(entry) = entry.as_ref().filter(|entry| entry.value) else { continue };
             let answer = backend.open().and_then(|mut dialect| dialect.control(control));
             match answer {
                 Ok(Some(_)) => {}
@@ -106,9 +104,7 @@ impl Resolution<'_> {
         let scenario = &self.source.scenario;
         let version = scenario.connection.http();
         let named = scenario.connection.http.as_ref();
-        let Some(backend) = backend.filter(|_| version == Version::Http1) else {
-            return version;
-        };
+        let Some(backend) = backend.filter(|_| version == Version::Http1) else { return version };
         let streaming = scenario.request.stream();
         let framing = (backend.open()).and_then(|mut dialect| dialect.framing(streaming));
         match (framing, named) {
@@ -131,9 +127,7 @@ impl Resolution<'_> {
 
     /// Returns the engines behind the targets whose metrics pages are read.
     pub(super) fn monitored(&mut self) -> Vec<Target> {
-        let Some(entry) = &self.source.scenario.target.metrics_url else {
-            return Vec::new();
-        };
+        let Some(entry) = &self.source.scenario.target.metrics_url else { return Vec::new() };
         let urls = entry.value.iter();
         urls.filter_map(|url| self.target(&url.value, Some(&url.place))).collect()
     }
