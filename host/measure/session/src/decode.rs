@@ -133,7 +133,7 @@ impl Decoder {
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
                 }
-                match inbox.way_back.kind() {
+                match inbox.way_back.get().map(|open| open.kind) {
                     None => {}
                     Some(Kind::Steps) => unfinished.answer.is_of_steps = true,
                     Some(Kind::Socket) => unfinished.answer.demands = Some(Vec::new()),

@@ -17,8 +17,8 @@ use tokio_util::either::Either;
 use super::connect::{Connect, NewConnection};
 use super::polled::Polled;
 use super::poller::Poller;
-use super::socket::{Socket, socket};
-use super::stamp::Wire;
+use super::socket::socket;
+use super::stamp::{StampedStream, Wire};
 use super::tls;
 pub use super::tls::TrustError;
 use model::clock::Clock;
@@ -232,4 +232,6 @@ fn refused(cause: &io::Error) -> String {
 }
 
 /// A connection's bytes: of TCP that a poller has, of TCP that the runtime has, or of TLS.
-pub type Stream = Either<Socket<Polled>, Either<Socket, Box<TlsStream<Socket>>>>;
+pub type Stream = Either<StampedStream<Polled>, Either<Tcp, Box<TlsStream<Tcp>>>>;
+
+type Tcp = StampedStream<TcpStream>;

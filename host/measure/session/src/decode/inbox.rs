@@ -178,7 +178,8 @@ impl Reply for Outlet {
             mail.batches.push_back(Batch { frames, beginning, handed_on, is_joined: false, held });
         });
         let inbox = &*self.0;
-        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.is_open()) {
+        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.get().is_some())
+        {
             self.0.wait_until_decoded();
         }
     }
