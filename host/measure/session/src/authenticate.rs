@@ -71,11 +71,14 @@ pub(crate) fn http_request(
     path: &str,
     encoded: backend::Request,
 ) -> Result<Outgoing, String> {
+    let named = |name: &str| {
+        let named = HeaderName::try_from(name);
+        named.map_err(|_| format!("`{}` is not a header name", name.escape_debug()))
+    };
     let mut headers = HeaderMap::new();
     let given = encoded.headers.iter().chain(&secrets.headers);
     for (name, value) in given {
-        let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
+        let name = named(name)?;
         let value = HeaderValue::try_from(value.as_str())
             .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
         headers.insert(name, value);
@@ -92,9 +95,7 @@ pub(crate) fn http_request(
             headers.insert(AUTHORIZATION, secret(&format!("Bearer {key}"))?);
         }
         Access::Header { name, key } => {
-            let name = HeaderName::try_from(name.as_str())
-                .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
-            headers.insert(name, secret(key)?);
+            headers.insert(named(name)?, secret(key)?);
         }
         Access::Sigv4(with) => {
             let region = region_of(target.host()).or_else(|| with.region.clone());

@@ -30,7 +30,7 @@ use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
 use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
-use crate::prepare::{Item, Writer, amount, plan_broken, salt};
+use crate::prepare::{Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, Policy, quotes};
@@ -241,12 +241,12 @@ impl<'r> Looking<'r> {
             history: self.plan.request.history,
             after_failure: self.plan.request.after_failure,
         };
-        let broken = |plan: &Plan, what: String| plan_broken(plan, &what);
         let given: Vec<Sample> = samples.iter().map(|(_, sample)| sample.clone()).collect();
-        let mut graph = Graph::new(samples, policy).map_err(|what| broken(&self.plan, what))?;
+        let mut graph =
+            Graph::new(samples, policy).map_err(|what| plan_broken(&self.plan, &what))?;
         let mut ready = vec![0];
         while let Some(node) = ready.pop() {
-            let composed = graph.compose(node).map_err(|what| broken(&self.plan, what))?;
+            let composed = graph.compose(node).map_err(|what| plan_broken(&self.plan, &what))?;
             let request = self.request(graph.index(node), composed, &given[node]);
             requests.push(request);
             let answer = self.answer(&given[node]);
@@ -283,11 +283,12 @@ impl<'r> Looking<'r> {
         let given = given.cloned().unwrap_or_else(|| pending.composed.sample.clone());
         self.writer.complete(&mut pending);
         let item = self.writer.write_complete(&pending);
-        let (path, fault) = match &item {
-            Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
-            Item::Faulty { outcome, .. } => (String::new(), Some(message(outcome))),
+        let (path, fault) = match &item.request {
+            Ok(ready) => (prompts::path(ready.outgoing.request()).to_owned(), None),
+            Err(Outcome::Incomplete { message, .. }) => (String::new(), Some(message.clone())),
+            Err(Outcome::Ok) => (String::new(), None),
         };
-        let facts = &item.prepared().sample;
+        let facts = &item.prepared.sample;
         let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
         let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
         // A dataset counts its own prompt, without the text that is put before it.
@@ -309,14 +310,6 @@ impl<'r> Looking<'r> {
     fn finish(mut self, end: End) -> Result<Outlook, OutlookError> {
         let remarks = self.drawing.remarks()?;
         Ok(self.tally.finish(&self.plan, end, remarks))
-    }
-}
-
-/// The reason why a request cannot be written.
-fn message(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Incomplete { message, .. } => message.clone(),
-        _ => String::new(),
     }
 }
 

@@ -32,7 +32,7 @@ pub use feed::Feed;
 use feed::{Completing, Stock};
 pub use front::salt;
 use gather::Gathering;
-pub use item::Item;
+pub use item::{Item, ReadyRequest};
 pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
@@ -97,7 +97,6 @@ impl Preparation {
 
     /// Starts to prepare the measured requests. This many must be ready before the first is due.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
-        let (sender, items) = crossbeam_channel::unbounded();
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
         let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
         let stock = Arc::new(Stock::new(most));
@@ -105,12 +104,12 @@ impl Preparation {
         let group = self.group.clone();
         let thread = group.start("prepare", None, move || {
             let Completing(stock) = &completing;
-            self.run(&sender, stock);
+            self.run(stock);
         })?;
-        Ok(Feed { items, stock, thread: Some(thread), signal: group.signal().clone() })
+        Ok(Feed { stock, thread: Some(thread), signal: group.signal().clone() })
     }
 
-    fn run(self, items: &Sender<Item>, stock: &Stock) {
+    fn run(self, stock: &Stock) {
         if self.plan.is_idle() {
             // Nothing that the dataset has would be kept, and it may have no end.
             return;
@@ -130,20 +129,19 @@ impl Preparation {
             Err(cause) => return failures.abort(RunError::Thread(cause)),
         };
         // Takes the receiver with it: a sampler that waits for room then finds none.
-        let put = |item: Item| stock.add(item.bytes()) && items.send(item).is_ok();
-        if let Err(error) = write_all(&plan, &mut writer, batches, put) {
+        if let Err(error) = write_all(&plan, &mut writer, batches, stock) {
             failures.abort(error);
         }
         sampler.join();
     }
 }
 
-/// Writes the requests of all sessions, until their samples end or `put` takes no more.
+/// Writes the requests of all sessions, until their samples end or nobody needs more.
 fn write_all(
     plan: &Plan,
     writer: &mut Writer,
     batches: Receiver<Result<Vec<Sample>, PluginError>>,
-    put: impl Fn(Item) -> bool,
+    stock: &Stock,
 ) -> Result<(), RunError> {
     let broken = |what: String| plan_broken(plan, &what);
     let mut gathering = Gathering::new(plan);
@@ -158,7 +156,7 @@ fn write_all(
             trip("prepare");
             if let Some(whole) = gathering.add(sample).map_err(broken)?
                 && let Some(item) = whole.item(plan, writer).map_err(broken)?
-                && !put(item)
+                && !stock.add(item)
             {
                 return Ok(());
             }
@@ -170,7 +168,7 @@ fn write_all(
     if let Some(whole) = gathering.finish()
         && let Some(item) = whole.item(plan, writer).map_err(broken)?
     {
-        put(item);
+        stock.add(item);
     }
     Ok(())
 }

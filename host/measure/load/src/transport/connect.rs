@@ -35,3 +35,12 @@ pub trait Connect {
         poller: Option<&Poller>,
     ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
 }
+
+#[cfg(test)]
+impl<Io: AsyncRead + Unpin> NewConnection<super::StampedStream<Io>> {
+    /// A connection that is read as soon as its bytes come.
+    pub(super) fn bare(io: Io) -> Self {
+        let (wire, facts) = (Wire::new(Clock::start()), exchange::Connection::default());
+        NewConnection { io: super::StampedStream::new(io, &wire), wire, facts, readiness: None }
+    }
+}

@@ -47,13 +47,11 @@ pub struct Stream {
 struct ConnectionState {
     wire: Rc<Wire>,
     outgoing: Rc<Outgoing>,
-    facts: exchange::Connection,
-    /// True if a request waited for the connection; of that request alone.
-    waited: Cell<bool>,
+    /// The facts about the connection for the next request.
+    facts: Cell<exchange::Connection>,
     taken: Cell<usize>,
     /// Number of requests that the server accepts at the same time.
     allowed: Cell<usize>,
-    used: Cell<bool>,
 }
 
 /// Spawns hyper's tasks onto the thread.
@@ -82,11 +80,9 @@ where
     let shared = Rc::new(ConnectionState {
         wire: opened.wire,
         outgoing,
-        facts: opened.facts,
-        waited: Cell::new(false),
+        facts: Cell::new(opened.facts),
         taken: Cell::new(0),
         allowed: Cell::new(connection.current_max_send_streams()),
-        used: Cell::new(false),
     });
     let drives = Rc::clone(&shared);
     tokio::task::spawn_local(async move {
@@ -138,17 +134,12 @@ impl Stream {
 
     /// Returns the facts about the connection's opening.
     pub fn facts(&self) -> exchange::Connection {
-        let reused = self.shared.used.get();
-        exchange::Connection {
-            reused,
-            waited: self.shared.waited.get() && !reused,
-            ..self.shared.facts
-        }
+        self.shared.facts.get()
     }
 
     /// It was opened because a request found none.
     pub fn waited(&self) {
-        self.shared.waited.set(true);
+        self.shared.facts.set(exchange::Connection { waited: true, ..self.facts() });
     }
 
     /// Returns when bytes last arrived, on any stream.
@@ -166,7 +157,8 @@ impl Stream {
         request: Request<Full<Bytes>>,
         marks: &Rc<Marks>,
     ) -> Result<Head, Unanswered> {
-        self.shared.used.set(true);
+        let facts = exchange::Connection { reused: true, waited: false, ..self.facts() };
+        self.shared.facts.set(facts);
         let waiting = self.shared.outgoing.wait(marks);
         let sent = self.sender.try_send_request(request).await;
         drop(waiting);
