@@ -55,9 +55,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let local = LocalSet::new();
         // If the system has no epoll left, sockets stay with the runtime.
         let (poller, poll_loop) = Poller::new().ok().unzip();
-        let pool = Rc::new(Pool::new(&self, poller));
         let (halt, abort) = (Rc::new(CancellationToken::new()), Rc::new(CancellationToken::new()));
         let worker = Rc::new(self);
+        let pool = Rc::new(Pool::new(&worker, poller));
         local
             .run_until(async {
                 let mut tasks = tokio::task::JoinSet::new();

@@ -24,7 +24,6 @@ use std::task::{Context, Poll};
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use model::clock::Clock;
 use model::connection::Version;
@@ -33,7 +32,7 @@ use model::frame;
 use model::units::Nanos;
 use poller::{Poller, Readiness};
 
-pub use connect::{Connect, NewConnection};
+pub use connect::{ByteStream, Connect, NewConnection};
 pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
 pub use reply::{Broke, Head, Sink, Unanswered};
@@ -47,7 +46,7 @@ pub enum Connection<Io> {
     Http2(http2::Stream),
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
+impl<Io: ByteStream> Connection<Io> {
     /// Opens a connection.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,

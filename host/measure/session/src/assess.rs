@@ -138,20 +138,21 @@ struct Answer {
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
     let answered: Vec<&Exchange> =
         batch.iter().map(Borrow::borrow).filter(|one: &&Exchange| !one.has_sound()).collect();
-    let reasoned = answered.iter().copied().filter(|one| !one.reasoning.is_empty()).collect();
-    let columns: [(Vec<&Exchange>, fn(&Exchange) -> String, _); 2] = [
-        (answered, text_of, &mut assessment.retokenized),
-        (reasoned, |one| one.reasoning.clone(), &mut assessment.reasoning),
-    ];
-    let mut failures = Vec::new();
-    for (answered, text, column) in columns {
-        let texts: Vec<String> = answered.iter().copied().map(text).collect();
+    let reasoned: Vec<&Exchange> =
+        answered.iter().copied().filter(|one| !one.reasoning.is_empty()).collect();
+    type Counts = fn(&mut Assessment) -> &mut Column<u32>;
+    let mut count = |answers: &[&Exchange], text: fn(&Exchange) -> String, counts: Counts| {
+        let texts: Vec<String> = answers.iter().copied().map(text).collect();
         match tokenizer.count(&texts, false) {
-            Ok(counts) => column.extend(answered.iter().map(|one| one.index).zip(counts)),
-            Err(error) => failures.push(error),
+            Ok(counted) => {
+                let indexes = answers.iter().map(|exchange| exchange.index);
+                counts(assessment).extend(indexes.zip(counted));
+            }
+            Err(error) => assessment.failed(error),
         }
-    }
-    failures.into_iter().for_each(|error| assessment.failed(error));
+    };
+    count(&answered, text_of, |assessment| &mut assessment.retokenized);
+    count(&reasoned, |exchange| exchange.reasoning.clone(), |assessment| &mut assessment.reasoning);
 }
 
 /// All that came back, as the server's usage counts it.

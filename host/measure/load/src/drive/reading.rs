@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 pub(super) use conversation::Inputs;
@@ -25,7 +24,7 @@ pub(super) use conversation::Inputs;
 use super::lazy_timer::LazyTimer;
 use super::types::{End, Reply, Worker};
 use crate::backlog::{Backlog, BacklogBytes, Gate};
-use crate::transport::{self, Connection, Head, Marks, Request, Sink, Unanswered};
+use crate::transport::{self, ByteStream, Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
@@ -167,14 +166,11 @@ impl Reading {
     }
 
     /// Reads the beginning of an error reply.
-    pub async fn error_body<Io>(
+    pub async fn error_body<Io: ByteStream>(
         &mut self,
         connection: &mut Connection<Io>,
         headers: &HeaderMap,
-    ) -> (End, Nanos)
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    ) -> (End, Nanos) {
         let mut body = Beginning(Vec::new());
         let idle = Duration::from(self.timer.timeouts.token_gap);
         let marks = Rc::clone(&self.marks);

@@ -11,6 +11,11 @@ use model::clock::Clock;
 use model::connection::Version;
 use model::exchange;
 
+/// A stream of bytes in both directions, such as a socket or TLS over it.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + 'static {}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> ByteStream for Io {}
+
 /// A connection that was made, before anything is said on it.
 pub struct NewConnection<Io> {
     pub io: Io,
@@ -22,7 +27,7 @@ pub struct NewConnection<Io> {
 }
 
 pub trait Connect {
-    type Io: AsyncRead + AsyncWrite + Unpin + 'static;
+    type Io: ByteStream;
 
     /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;

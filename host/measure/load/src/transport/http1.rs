@@ -14,9 +14,9 @@ use std::task::{Context, Poll, ready};
 
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncWrite, ReadBuf};
 
-use super::connect::NewConnection;
+use super::connect::{ByteStream, NewConnection};
 use super::poller::Readiness;
 use super::reply::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
 use super::stamp::{Marks, Wire};
@@ -49,7 +49,7 @@ pub struct Connection<Io> {
     closed: bool,
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
+impl<Io: ByteStream> Connection<Io> {
     /// On a connection that was just opened.
     pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {

@@ -18,9 +18,8 @@ use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::connect::NewConnection;
+use super::connect::{ByteStream, NewConnection};
 use super::reply::{Broke, Head, Sink, Unanswered};
 use super::stamp::{Marks, Wire};
 use model::exchange;
@@ -65,10 +64,7 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
 }
 
 /// Performs the handshake; returns the connection, which has places to share.
-pub async fn open<Io>(opened: NewConnection<Io>) -> Result<Stream, String>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + 'static,
-{
+pub async fn open<Io: ByteStream>(opened: NewConnection<Io>) -> Result<Stream, String> {
     let outgoing = Rc::default();
     let io = NotedStream::new(opened.io, &outgoing, opened.wire.clock);
     let (sender, connection) = http2::Builder::new(Local)

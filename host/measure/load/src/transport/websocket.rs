@@ -13,13 +13,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tungstenite::error::{Error, ProtocolError};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
-use super::connect::NewConnection;
+use super::connect::{ByteStream, NewConnection};
 use super::poller::Readiness;
 use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
 use super::stamp::{Marks, Wire};
@@ -74,7 +74,7 @@ pub struct Closed {
 }
 
 /// One WebSocket, after the handshake.
-pub struct WebSocket<Io: AsyncRead + AsyncWrite + Unpin> {
+pub struct WebSocket<Io: ByteStream> {
     io: Io,
     wire: Rc<Wire>,
     readiness: Option<Rc<Readiness>>,
@@ -161,7 +161,7 @@ fn config(message: usize) -> WebSocketConfig {
         .max_frame_size(Some(FRAME_BYTES))
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
+impl<Io: ByteStream> WebSocket<Io> {
     /// Over a connection on which the server agreed. `early` are bytes that came with its head.
     pub(super) fn new(opened: NewConnection<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
@@ -386,7 +386,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> Drop for WebSocket<Io> {
+impl<Io: ByteStream> Drop for WebSocket<Io> {
     /// A WebSocket that is given up is closed too, as far as the socket takes it at once.
     fn drop(&mut self) {
         self.close(CloseCode::Away);

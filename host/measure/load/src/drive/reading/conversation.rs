@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Sleep;
 
@@ -19,9 +18,9 @@ use super::watched::{Turn, until_over};
 use crate::drive::demand::{Demand, Outgoing};
 use crate::drive::outbox::Outbox;
 use crate::drive::types::End;
-use crate::transport::Marks;
 use crate::transport::poller::Readiness;
 use crate::transport::websocket::{Closed, Incoming, WebSocket};
+use crate::transport::{ByteStream, Marks};
 use model::exchange::Class;
 use model::units::Nanos;
 
@@ -35,7 +34,7 @@ const INPUTS: usize = 1024;
 pub type Inputs = Rc<RefCell<Vec<Nanos>>>;
 
 /// The end of a conversation.
-pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
+pub struct Over<Io: ByteStream> {
     /// The way it ended.
     pub end: End,
     /// The instant of its end.
@@ -43,7 +42,7 @@ pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
     pub socket: WebSocket<Io>,
 }
 
-struct Conversation<Io: AsyncRead + AsyncWrite + Unpin> {
+struct Conversation<Io: ByteStream> {
     reading: Reading,
     socket: WebSocket<Io>,
     marks: Rc<Marks>,
@@ -68,15 +67,12 @@ impl Reading {
     /// Sends these messages over a WebSocket, and the messages that decoding demands, and reports
     /// the server's messages. Puts the instant of each send into `inputs`, also if the wait is
     /// given up.
-    pub async fn converse<Io>(
+    pub async fn converse<Io: ByteStream>(
         self,
         socket: WebSocket<Io>,
         (messages, inputs): (Vec<Outgoing>, Inputs),
         demands: UnboundedReceiver<Demand>,
-    ) -> Over<Io>
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    ) -> Over<Io> {
         let opened = self.timer.clock.now();
         let mut conversation = Conversation {
             marks: Rc::clone(&self.marks),
@@ -101,7 +97,7 @@ impl Reading {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Turn for Conversation<Io> {
+impl<Io: ByteStream> Turn for Conversation<Io> {
     fn readiness(&self) -> Option<&Rc<Readiness>> {
         self.socket.readiness()
     }
@@ -111,7 +107,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Turn for Conversation<Io> {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Conversation<Io> {
+impl<Io: ByteStream> Conversation<Io> {
     /// Takes the demands of decoding.
     fn listen(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         while let Poll::Ready(Some(demand)) = self.demands.poll_recv(cx) {

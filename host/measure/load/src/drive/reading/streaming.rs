@@ -3,12 +3,10 @@
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
 use super::watched::{Turn, until_over};
 use super::{End, FinishedReply, Reading};
 use crate::transport::poller::Readiness;
-use crate::transport::{Broke, Connection, Marks};
+use crate::transport::{Broke, ByteStream, Connection, Marks};
 use model::exchange::Class;
 use model::frame::Framing;
 use model::units::Nanos;
@@ -22,10 +20,7 @@ struct Streaming<Io> {
 
 impl Reading {
     /// Reads a reply that is decoded, and reports its frames as they arrive.
-    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> FinishedReply<Io>
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    pub async fn frames<Io: ByteStream>(mut self, connection: Connection<Io>) -> FinishedReply<Io> {
         if let Some(shared) = connection.shared() {
             self.gate.share(shared);
         }
@@ -51,7 +46,7 @@ impl Reading {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Turn for Streaming<Io> {
+impl<Io: ByteStream> Turn for Streaming<Io> {
     fn readiness(&self) -> Option<&Rc<Readiness>> {
         self.connection.readiness()
     }
