@@ -88,7 +88,7 @@ impl<Io: ByteStream> Connection<Io> {
     /// Returns the readiness of its socket; absent if a task must wait for it.
     pub fn readiness(&self) -> Option<&Rc<Readiness>> {
         match self {
-            Connection::Http1(connection) => connection.readiness.as_ref(),
+            Connection::Http1(connection) => connection.opened.readiness.as_ref(),
             Connection::Http2(_) => None,
         }
     }
@@ -112,14 +112,14 @@ impl<Io: ByteStream> Connection<Io> {
     /// It was opened because a request found none.
     pub fn waited(&mut self) {
         match self {
-            Connection::Http1(connection) => connection.facts.waited = true,
+            Connection::Http1(connection) => connection.opened.facts.waited = true,
             Connection::Http2(stream) => stream.waited(),
         }
     }
 
     pub fn facts(&self) -> exchange::Connection {
         match self {
-            Connection::Http1(connection) => connection.facts,
+            Connection::Http1(connection) => connection.opened.facts,
             Connection::Http2(stream) => stream.facts(),
         }
     }
@@ -155,7 +155,7 @@ impl<Io: ByteStream> Connection<Io> {
     /// Returns when bytes of the reply last came.
     pub(crate) fn last_read(&self) -> Nanos {
         match self {
-            Connection::Http1(connection) => connection.wire.read_at(),
+            Connection::Http1(connection) => connection.opened.wire.read_at(),
             Connection::Http2(stream) => stream.last_read(),
         }
     }
@@ -163,7 +163,7 @@ impl<Io: ByteStream> Connection<Io> {
     /// Prefetches the data that its fields point to and the next bytes need.
     pub(crate) fn fetch(&self) {
         if let Connection::Http1(connection) = self {
-            prefetch::line(Rc::as_ptr(&connection.wire));
+            prefetch::line(Rc::as_ptr(&connection.opened.wire));
         }
     }
 

@@ -17,12 +17,10 @@ use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use super::connect::{ByteStream, NewConnection};
-use super::poller::Readiness;
 use super::reply::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
-use super::stamp::{Marks, Wire};
+use super::stamp::Marks;
 use super::websocket::WebSocket;
 use body::Body;
-use model::exchange;
 use model::units::Nanos;
 
 /// The maximum length of a reply's head.
@@ -35,11 +33,7 @@ const HEAD_FIELDS: usize = 128;
 const INTERIM_REPLIES: usize = 16;
 
 pub struct Connection<Io> {
-    io: Io,
-    pub(super) wire: Rc<Wire>,
-    /// The readiness of its socket; absent if a task must wait for it.
-    pub(super) readiness: Option<Rc<Readiness>>,
-    pub(super) facts: exchange::Connection,
+    pub(super) opened: NewConnection<Io>,
     pub(super) idle_since: Option<Nanos>,
     body: Body,
     /// Bytes of the body that were read together with the head.
@@ -53,10 +47,7 @@ impl<Io: ByteStream> Connection<Io> {
     /// On a connection that was just opened.
     pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {
-            io: opened.io,
-            wire: opened.wire,
-            readiness: opened.readiness,
-            facts: opened.facts,
+            opened,
             idle_since: None,
             body: Body::Over,
             early: Vec::new(),
@@ -69,7 +60,7 @@ impl<Io: ByteStream> Connection<Io> {
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
-            let read = Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut probe));
+            let read = Pin::new(&mut self.opened.io).poll_read(cx, &mut ReadBuf::new(&mut probe));
             self.closed = read.is_ready();
         }
         !self.closed
@@ -78,8 +69,8 @@ impl<Io: ByteStream> Connection<Io> {
     /// The reply is read as far as it will be; whether another request may follow.
     pub fn rest(&mut self, now: Nanos) -> bool {
         self.idle_since = Some(now);
-        self.facts.reused = true;
-        self.facts.waited = false;
+        self.opened.facts.reused = true;
+        self.opened.facts.waited = false;
         self.keep_alive && !self.closed && self.body.is_over() && self.early.is_empty()
     }
 
@@ -90,15 +81,15 @@ impl<Io: ByteStream> Connection<Io> {
         body: &[u8],
         marks: &Rc<Marks>,
     ) -> Result<Head, String> {
-        self.wire.await_write(marks);
+        self.opened.wire.await_write(marks);
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
             // A server may answer before it has read everything, to refuse a too large body. So a
             // reply is looked for while the request goes out, and after its sending failed.
-            if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
+            if upload.poll(&mut self.opened.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
-                    None => marks.written.set(Some(self.wire.clock.now())),
+                    None => marks.written.set(Some(self.opened.wire.clock.now())),
                     Some(_) => self.keep_alive = false,
                 }
             }
@@ -127,7 +118,7 @@ impl<Io: ByteStream> Connection<Io> {
         loop {
             let read = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
-                ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+                ready!(Pin::new(&mut self.opened.io).poll_read(cx, &mut buffer))?;
                 reply.bytes.extend_from_slice(buffer.filled());
                 // Only a line's end can complete the head, so other reads do not parse it.
                 reply.has_news |= buffer.filled().contains(&b'\n');
@@ -137,7 +128,7 @@ impl<Io: ByteStream> Connection<Io> {
                 Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
                     // Some servers hang up after each streamed reply without having said so.
-                    let advice = match self.facts.reused {
+                    let advice = match self.opened.facts.reused {
                         true => {
                             "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
                         }
@@ -153,7 +144,7 @@ impl<Io: ByteStream> Connection<Io> {
                         "the connection was closed in the middle of the reply's head".to_owned(),
                     ));
                 }
-                Ok(_) => self.wire.mark_read(marks),
+                Ok(_) => self.opened.wire.mark_read(marks),
                 Err(error) => {
                     self.closed = true;
                     return Poll::Ready(Err(broken(&error)));
@@ -214,13 +205,7 @@ impl<Io: ByteStream> Connection<Io> {
 
     /// The WebSocket that it has become: the reply whose head was read last has the status 101.
     pub(super) fn into_websocket(self) -> WebSocket<Io> {
-        let opened = NewConnection {
-            io: self.io,
-            wire: self.wire,
-            facts: self.facts,
-            readiness: self.readiness,
-        };
-        WebSocket::new(opened, self.early)
+        WebSocket::new(self.opened, self.early)
     }
 
     /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
@@ -241,7 +226,8 @@ impl<Io: ByteStream> Connection<Io> {
         for _ in 0..READS_IN_A_ROW {
             let over = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
-                if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
+                if let Err(error) = ready!(Pin::new(&mut self.opened.io).poll_read(cx, &mut buffer))
+                {
                     self.closed = true;
                     return Poll::Ready(Err(Broke::Connection(broken(&error))));
                 }
@@ -250,7 +236,7 @@ impl<Io: ByteStream> Connection<Io> {
                     self.closed = true;
                     return Poll::Ready(self.body.end_of_connection().map(|()| true));
                 }
-                self.wire.mark_read(marks);
+                self.opened.wire.mark_read(marks);
                 let left = self.hand_on(bytes, sink)?;
                 self.early.extend_from_slice(&bytes[bytes.len() - left..]);
                 Poll::Ready(Ok(self.body.is_over()))
@@ -265,7 +251,7 @@ impl<Io: ByteStream> Connection<Io> {
 
     /// Passes the body's part of these bytes to `sink`; returns the number of bytes after the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
-        let at = self.wire.read_at();
+        let at = self.opened.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {
             let (part, used) = self.body.next(bytes).map_err(Broke::Connection)?;
             if let Some(content) = part {

@@ -22,7 +22,7 @@ use tungstenite::{Utf8Bytes, protocol};
 use super::connect::{ByteStream, NewConnection};
 use super::poller::Readiness;
 use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
-use super::stamp::{Marks, Wire};
+use super::stamp::Marks;
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -75,9 +75,7 @@ pub struct Closed {
 
 /// One WebSocket, after the handshake.
 pub struct WebSocket<Io: ByteStream> {
-    io: Io,
-    wire: Rc<Wire>,
-    readiness: Option<Rc<Readiness>>,
+    opened: NewConnection<Io>,
     protocol: protocol::WebSocket<Pipe>,
     /// True if bytes that were written may lie in a buffer above the socket, such as TLS's.
     is_unflushed: bool,
@@ -166,9 +164,7 @@ impl<Io: ByteStream> WebSocket<Io> {
     pub(super) fn new(opened: NewConnection<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
-            io: opened.io,
-            wire: opened.wire,
-            readiness: opened.readiness,
+            opened,
             partial: pipe.incoming.len(),
             protocol: protocol::WebSocket::from_raw_socket(pipe, Role::Client, Some(config(0))),
             is_unflushed: false,
@@ -179,11 +175,11 @@ impl<Io: ByteStream> WebSocket<Io> {
 
     /// Returns the readiness of its socket; absent if a task must wait for it.
     pub fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.readiness.as_ref()
+        self.opened.readiness.as_ref()
     }
 
     pub fn last_read(&self) -> Nanos {
-        self.wire.read_at()
+        self.opened.wire.read_at()
     }
 
     /// Returns about the memory, in bytes, of the server's incomplete messages.
@@ -250,14 +246,14 @@ impl<Io: ByteStream> WebSocket<Io> {
                 break;
             }
             let bytes = &pipe.outgoing[pipe.written..];
-            match ready!(Pin::new(&mut self.io).poll_write(cx, bytes))? {
+            match ready!(Pin::new(&mut self.opened.io).poll_write(cx, bytes))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => pipe.written += written,
             }
             self.is_unflushed = true;
         }
         if self.is_unflushed {
-            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            ready!(Pin::new(&mut self.opened.io).poll_flush(cx))?;
             self.is_unflushed = false;
         }
         Poll::Ready(Ok(()))
@@ -275,7 +271,7 @@ impl<Io: ByteStream> WebSocket<Io> {
         }
         for _ in 0..READS_IN_A_ROW {
             let pipe = self.protocol.get_mut();
-            let io = Pin::new(&mut self.io);
+            let io = Pin::new(&mut self.opened.io);
             let read = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(io.poll_read(cx, &mut buffer))?;
@@ -286,7 +282,7 @@ impl<Io: ByteStream> WebSocket<Io> {
                 Ok(0) => pipe.has_ended = true,
                 Ok(bytes) => {
                     self.partial += bytes;
-                    self.wire.mark_read(marks);
+                    self.opened.wire.mark_read(marks);
                 }
                 Err(error) => {
                     self.is_over = true;
@@ -303,7 +299,7 @@ impl<Io: ByteStream> WebSocket<Io> {
 
     /// Passes on the whole messages among the bytes that have come.
     fn pass_on(&mut self, incoming: &mut impl Incoming) -> Result<Option<Closed>, Broke> {
-        let at = self.wire.read_at();
+        let at = self.opened.wire.read_at();
         loop {
             match self.protocol.read() {
                 Ok(protocol::Message::Text(text)) => incoming.message(at, TEXT, text.as_bytes()),
