@@ -30,7 +30,8 @@ use sigv4::{CONTENT, DATE, TOKEN};
 /// request is signed when it goes to a worker. So no signature is kept, and the pacer shares
 /// nothing with other threads.
 pub struct Outgoing {
-    request: Request,
+    /// The request as it was written, which may lack its signature.
+    pub(crate) request: Request,
     unsigned: Option<Unsigned>,
 }
 
@@ -42,11 +43,6 @@ enum Unsigned {
 }
 
 impl Outgoing {
-    /// The request as it was written, which may lack its signature.
-    pub fn request(&self) -> &Request {
-        &self.request
-    }
-
     /// The request as it is sent now; the date is read only if it is part of it.
     pub fn ready(self, date: impl FnOnce() -> Date) -> Request {
         match self.unsigned {

@@ -163,7 +163,7 @@ impl<'r> Looking<'r> {
 
     fn warm_up(&mut self) -> Result<(), OutlookError> {
         let count = self.plan.load.warmup_requests();
-        for (index, sample) in (0..).zip(spares(self.drawing.samples(), count, || false)?) {
+        for (index, sample) in (0..).zip(spares(&mut self.drawing.samples, count, || false)?) {
             let pending = PendingRequest::alone(index, Phase::Warmup, sample);
             let request = self.write(pending, None);
             self.tally.warm_up(&request);
@@ -200,10 +200,10 @@ impl<'r> Looking<'r> {
                     None => gathering.finish(),
                 };
                 if let Some(whole) = whole {
-                    if self.sessions.is_some_and(|most| self.tally.sessions() >= most) {
+                    if self.sessions.is_some_and(|most| self.tally.counts.count >= most) {
                         return Ok(End::Whole);
                     }
-                    if self.tally.requests() >= limit {
+                    if self.tally.requests >= limit {
                         return Ok(End::Limit);
                     }
                     let due = match due_times.next() {
@@ -220,9 +220,9 @@ impl<'r> Looking<'r> {
             }
         }
         let (drawn, planned) = match self.plan.load.amount {
-            Amount::Requests(_) => (self.tally.requests(), self.plan.requests()),
-            Amount::Sessions(_) => (self.tally.sessions(), self.plan.load.roots()),
-            Amount::Duration(_) => (self.tally.sessions(), self.sessions.or(Some(u64::MAX))),
+            Amount::Requests(_) => (self.tally.requests, self.plan.requests()),
+            Amount::Sessions(_) => (self.tally.counts.count, self.plan.load.roots()),
+            Amount::Duration(_) => (self.tally.counts.count, self.sessions.or(Some(u64::MAX))),
         };
         let is_short = planned.is_some_and(|planned| drawn < planned);
         Ok(if is_short { End::Dataset } else { End::Whole })
@@ -284,7 +284,7 @@ impl<'r> Looking<'r> {
         self.writer.complete(&mut pending);
         let item = self.writer.write_complete(&pending);
         let (path, fault) = match &item.request {
-            Ok(ready) => (prompts::path(ready.outgoing.request()).to_owned(), None),
+            Ok(ready) => (prompts::path(&ready.outgoing.request).to_owned(), None),
             Err(Outcome::Incomplete { message, .. }) => (String::new(), Some(message.clone())),
             Err(Outcome::Ok) => (String::new(), None),
         };
@@ -308,7 +308,7 @@ impl<'r> Looking<'r> {
     }
 
     fn finish(mut self, end: End) -> Result<Outlook, OutlookError> {
-        let remarks = self.drawing.remarks()?;
+        let remarks = self.drawing.samples.remarks()?;
         Ok(self.tally.finish(&self.plan, end, remarks))
     }
 }

@@ -46,7 +46,8 @@ pub struct Preparation {
     writer: Writer,
     plan: Plan,
     failures: FailureLimit,
-    framing: Framing,
+    /// The framing of replies.
+    pub framing: Framing,
     group: ThreadGroup,
     remarks: Arc<OnceLock<Vec<Remark>>>,
 }
@@ -74,10 +75,6 @@ impl Preparation {
             group: group.clone(),
             remarks,
         })
-    }
-
-    pub fn framing(&self) -> Framing {
-        self.framing
     }
 
     /// True if a request is of use only for a time after it was written.
@@ -118,8 +115,8 @@ impl Preparation {
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let sampler = group.start("sample", None, move || {
-            if let Some(mut samples) = sample(samples, planned, &sampled)
-                && let Ok(list) = samples.remarks()
+            if let Some(mut drawing) = sample(samples, planned, &sampled)
+                && let Ok(list) = drawing.samples.remarks()
             {
                 let _ = remarks.set(list);
             }

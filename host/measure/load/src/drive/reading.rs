@@ -98,17 +98,19 @@ pub(super) struct FinishedReply<Io> {
 }
 
 impl Reading {
+    /// Of a request with these instants, whose exchange this client held up until `excused`.
     pub fn new<C>(
         worker: &Worker<C>,
         (key, reply): (u64, &Rc<dyn Reply>),
-        framing: Framing,
-        marks: &Rc<Marks>,
+        (framing, is_step): (Framing, bool),
+        (marks, first): (&Rc<Marks>, &Rc<Marks>),
+        excused: Nanos,
     ) -> Self {
         Reading {
             reply: Rc::clone(reply),
             marks: Rc::clone(marks),
-            first: Rc::clone(marks),
-            is_step: false,
+            first: Rc::clone(first),
+            is_step,
             framing,
             framer: Framer::new(framing),
             frames: Frames::default(),
@@ -116,21 +118,13 @@ impl Reading {
             handed_on: false,
             is_over: false,
             last_frame: Nanos::ZERO,
-            timer: TokenTimer::new(worker.clock, worker.timeouts),
+            timer: TokenTimer::new(worker.clock, worker.timeouts, excused),
             backlog: Arc::clone(&worker.backlog),
             gate: Gate::new(&worker.backlog, key),
             stall: None,
             held: worker.backlog.hold(),
             bytes: 0,
         }
-    }
-
-    /// It is one of several replies of an exchange whose first request has these instants. The
-    /// exchange was held up by this client until `excused`.
-    pub fn of_several(&mut self, first: &Rc<Marks>, excused: Nanos) {
-        self.first = Rc::clone(first);
-        self.is_step = true;
-        self.timer.excused = excused;
     }
 
     /// True if tokens have timeouts. A reply in one piece has none of its own, but several requests
@@ -347,8 +341,7 @@ pub(super) async fn pause<C>(
     (sent, excused): (Option<Nanos>, Nanos),
     until: Nanos,
 ) -> Result<(), End> {
-    let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
-    timer.excused = excused;
+    let mut timer = TokenTimer::new(worker.clock, worker.timeouts, excused);
     // Nothing more is decoded meanwhile.
     let output = reply.progress().output();
     tokio::select! {
@@ -381,8 +374,8 @@ struct TokenTimer {
 }
 
 impl TokenTimer {
-    fn new(clock: Clock, timeouts: Timeouts) -> Self {
-        TokenTimer { clock, timeouts, alarm: None, excused: Nanos::ZERO }
+    fn new(clock: Clock, timeouts: Timeouts, excused: Nanos) -> Self {
+        TokenTimer { clock, timeouts, alarm: None, excused }
     }
 
     /// The reply was not read until now.

@@ -271,10 +271,10 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             if let Some(step) = exchange.steps.last_mut() {
                 step.connection = Some(facts);
             }
-            let mut reading = Reading::new(self, (key, reply), framing, &marks);
-            if is_step {
-                reading.of_several(&trail.first, trail.excused.get());
-            }
+            let instants = (&marks, &trail.first);
+            let excused = trail.excused.get();
+            let mut reading =
+                Reading::new(self, (key, reply), (framing, is_step), instants, excused);
             match reading.head(connection.send(request, &marks)).await {
                 Ok(head) => break (connection, reading, head),
                 Err(NoHead::GivenUp(class, cause)) => return Err(End::Broke(class, cause)),

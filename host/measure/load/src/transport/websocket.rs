@@ -75,7 +75,7 @@ pub struct Closed {
 
 /// One WebSocket, after the handshake.
 pub struct WebSocket<Io: ByteStream> {
-    opened: NewConnection<Io>,
+    pub(crate) opened: NewConnection<Io>,
     protocol: protocol::WebSocket<Pipe>,
     /// True if bytes that were written may lie in a buffer above the socket, such as TLS's.
     is_unflushed: bool,
@@ -171,15 +171,6 @@ impl<Io: ByteStream> WebSocket<Io> {
             unwritable: None,
             is_over: false,
         }
-    }
-
-    /// Returns the readiness of its socket; absent if a task must wait for it.
-    pub fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.opened.readiness.as_ref()
-    }
-
-    pub fn last_read(&self) -> Nanos {
-        self.opened.wire.read_at()
     }
 
     /// Returns about the memory, in bytes, of the server's incomplete messages.

@@ -44,7 +44,7 @@ pub struct Inboxes {
 /// The bytes of one reply that were read and are not decoded.
 pub struct Inbox {
     mail: Mutex<Mail>,
-    progress: DecodeProgress,
+    pub(super) progress: DecodeProgress,
     pub(super) answer: Mutex<PartialAnswer>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
@@ -226,10 +226,6 @@ impl Inbox {
         while lock(&self.mail).is_waiting {
             std::thread::sleep(Duration::from_micros(50));
         }
-    }
-
-    pub(super) fn progress(&self) -> &DecodeProgress {
-        &self.progress
     }
 
     /// Returns when the first of its frames were passed on; absent if it holds none.

@@ -28,13 +28,13 @@ const OTHERS: &str = "(others)";
 pub(super) struct Tally {
     show: u64,
     cut: Option<usize>,
-    requests: u64,
+    pub(super) requests: u64,
     warmup: u64,
     bytes: u64,
     faulty: Option<Faulty>,
     session_requests: Spread,
     is_grouped: bool,
-    counts: Sessions,
+    pub(super) counts: Sessions,
     delays: Spread,
     stand_ins: StandIns,
     input: Spread,
@@ -77,14 +77,6 @@ impl Tally {
             digest: Sha256::new(),
             shown: Vec::new(),
         }
-    }
-
-    pub(super) fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    pub(super) fn sessions(&self) -> u64 {
-        self.counts.count
     }
 
     /// A request before the measurement.

@@ -198,7 +198,7 @@ impl Writer {
         let request = match self.request(sample, earlier.as_ref(), &mut prepared) {
             Ok((outgoing, framing, course)) => {
                 if let Some(prompts) = &self.prompts {
-                    let path = prompts::path(outgoing.request());
+                    let path = prompts::path(&outgoing.request);
                     prompts.keep(pending.phase, pending.index, sample, path);
                 }
                 let session = sample.turn.as_ref().map(|turn| Arc::from(&*turn.session));

@@ -62,7 +62,7 @@ impl Phases<'_> {
         mut newsfeed: Newsfeed<Item>,
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
-        let framing = preparation.framing();
+        let framing = preparation.framing;
         let group = &self.run.control.group;
         let prepared = group.until_stopped("warm-up", move || {
             let items = preparation.warmup();

@@ -99,7 +99,7 @@ impl Reading {
 
 impl<Io: ByteStream> Turn for Conversation<Io> {
     fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.socket.readiness()
+        self.socket.opened.readiness.as_ref()
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
@@ -196,7 +196,7 @@ impl<Io: ByteStream> Conversation<Io> {
         }
         reading.held.set(reading.frames.memory() + self.socket.memory());
         if let Poll::Ready(read) = read {
-            return Some((read.map_or_else(broken, unasked), self.socket.last_read()));
+            return Some((read.map_or_else(broken, unasked), self.socket.opened.wire.read_at()));
         }
         if let Poll::Ready((class, what)) = reading.poll_timer(cx) {
             return Some((End::Broke(class, what), reading.timer.clock.now()));
