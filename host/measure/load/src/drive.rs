@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::thread_group::trip;
 use crate::transport::poller::Poller;
@@ -45,7 +46,7 @@ use model::exchange::Class;
 use model::units::Nanos;
 use pool::Pool;
 use talk::Trail;
-use types::{Abort, passed_on};
+use types::passed_on;
 use worker_handle::InFlight;
 
 impl<C: Connect + Clone + 'static> Worker<C> {
@@ -54,9 +55,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let local = LocalSet::new();
         // If the system has no epoll left, sockets stay with the runtime.
         let (poller, poll_loop) = Poller::new().ok().unzip();
-        let pool = Rc::new(Pool::new(&self, poller));
-        let (halt, abort) = (Rc::new(Abort::default()), Rc::new(Abort::default()));
+        let (halt, abort) = (Rc::new(CancellationToken::new()), Rc::new(CancellationToken::new()));
         let worker = Rc::new(self);
+        let pool = Rc::new(Pool::new(&worker, poller));
         local
             .run_until(async {
                 let mut tasks = tokio::task::JoinSet::new();
@@ -69,10 +70,11 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                         panic!("the sockets' epoll failed: {failed}");
                     });
                 }
-                loop {
+                let mut is_open = true;
+                while is_open || !tasks.is_empty() {
                     tokio::select! {
                         biased;
-                        order = orders.recv() => match order {
+                        order = orders.recv(), if is_open => match order {
                             Some(Order::Open(count)) => {
                                 aside.spawn_local(Rc::clone(&pool).open_ahead(count));
                             }
@@ -81,8 +83,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                 if worker.spare > 0 && pool.idle(target) <= worker.spare {
                                     aside.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
-                                let worker = Rc::clone(&worker);
-                                let pool = Rc::clone(&pool);
+                                let (worker, pool) = (Rc::clone(&worker), Rc::clone(&pool));
                                 let orders = (Rc::clone(&halt), Rc::clone(&abort));
                                 tasks.spawn_local(worker.serve(pool, orders, job, in_flight));
                             }
@@ -93,21 +94,11 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                     question.put(&worker.connect, worker.clock, limit).await;
                                 });
                             }
-                            Some(Order::Halt) => halt.raise(),
-                            Some(Order::Abort) => abort.raise(),
-                            None => break,
+                            Some(Order::Halt) => halt.cancel(),
+                            Some(Order::Abort) => abort.cancel(),
+                            None => is_open = false,
                         },
                         Some(ended) = tasks.join_next() => passed_on(ended),
-                        Some(ended) = aside.join_next() => passed_on(ended),
-                    }
-                }
-                loop {
-                    tokio::select! {
-                        biased;
-                        ended = tasks.join_next() => match ended {
-                            Some(ended) => passed_on(ended),
-                            None => break,
-                        },
                         Some(ended) = aside.join_next() => passed_on(ended),
                     }
                 }
@@ -119,7 +110,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     async fn serve(
         self: Rc<Self>,
         pool: Rc<Pool<C>>,
-        (halt, abort): (Rc<Abort>, Rc<Abort>),
+        (halt, abort): (Rc<CancellationToken>, Rc<CancellationToken>),
         job: Box<Job>,
         in_flight: InFlight,
     ) {
@@ -143,7 +134,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             let mut given_up = LazyTimer::new(async {
                 tokio::select! {
                     biased;
-                    () = abort.came() => End::Broke(
+                    () = abort.cancelled() => End::Broke(
                         Class::Interrupted,
                         "the run was stopped while the reply was arriving".to_owned(),
                     ),
@@ -151,7 +142,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                         Class::RequestTimeout,
                         format!("the reply took longer than {}", model::duration::format(limit)),
                     ),
-                    after = self.left(trail.first(), cancelled_after) => End::Broke(
+                    after = self.left(&trail.first, cancelled_after) => End::Broke(
                         Class::Cancelled,
                         format!(
                             "this client hung up on purpose, {} after the request was sent",
@@ -174,7 +165,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         // reply.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
-        if let Some(sent) = trail.first().sent.get() {
+        if let Some(sent) = trail.first.sent.get() {
             in_flight.lasted(freed.since(sent));
         }
         drop(in_flight);
@@ -184,9 +175,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     /// Waits until the user of a request leaves, and returns the time since it was sent; for ever
     /// if the user does not.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
-        let Some(after) = after else {
-            return std::future::pending().await;
-        };
+        let Some(after) = after else { return std::future::pending().await };
         let after = Duration::from(after);
         loop {
             match marks.sent.get() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::transport::{Connect, Connection, Head, Request};
+use crate::transport::{ByteStream, Connect, Connection, Head, Request};
 use model::clock::Clock;
 use model::units::Nanos;
 
@@ -50,13 +50,10 @@ pub async fn open<C: Connect>(
 }
 
 /// Asks on an open connection.
-pub async fn answer<Io>(
+pub async fn answer<Io: ByteStream>(
     connection: &mut Connection<Io>,
     request: Request,
-) -> Result<(Head, Vec<u8>), String>
-where
-    Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
-{
+) -> Result<(Head, Vec<u8>), String> {
     match answer_within(connection, request, ANSWER_WITHIN).await {
         Some(answer) => answer,
         None => Err(format!("nothing arrived for {}", model::duration::format(ANSWER_WITHIN))),
@@ -64,13 +61,10 @@ where
 }
 
 /// The same of an answer that may need a model. `None` if it is not complete within this time.
-pub async fn answer_within<Io>(
+pub async fn answer_within<Io: ByteStream>(
     connection: &mut Connection<Io>,
     request: Request,
     limit: Duration,
-) -> Option<Result<(Head, Vec<u8>), String>>
-where
-    Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
-{
+) -> Option<Result<(Head, Vec<u8>), String>> {
     tokio::time::timeout(limit, connection.ask(request, ANSWER_BYTES)).await.ok()
 }

@@ -5,69 +5,40 @@
 //! `drive` decides which connection a request takes and interprets its bytes. Where a socket is
 //! registered with the thread's [`poller`], its events reach their reader without a task.
 
+mod connect;
 pub mod dial;
 mod http1;
 mod http2;
 mod polled;
 pub mod poller;
+mod reply;
 mod request;
 mod socket;
 mod stamp;
 mod tls;
 pub mod websocket;
 
-use model::connection::Version;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use model::clock::Clock;
+use model::connection::Version;
 use model::exchange;
 use model::frame;
 use model::units::Nanos;
 use poller::{Poller, Readiness};
 
+pub use connect::{ByteStream, Connect, NewConnection};
 pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
+pub use reply::{Broke, Head, Sink, Unanswered};
 pub use request::{Request, Unsendable};
 pub use stamp::{Marks, StampedStream, Wire};
 use websocket::WebSocket;
-
-/// A connection that was made, before anything is said on it.
-pub struct NewConnection<Io> {
-    pub io: Io,
-    /// The record of when the stream was read and written.
-    pub wire: Rc<Wire>,
-    pub facts: exchange::Connection,
-    /// The readiness of its socket; absent if a task must wait for it.
-    pub readiness: Option<Rc<Readiness>>,
-}
-
-pub trait Connect {
-    type Io: AsyncRead + AsyncWrite + Unpin + 'static;
-
-    /// Returns the version of HTTP on its connections.
-    fn version(&self) -> Version;
-
-    /// Opens one to this target, registered with the poller if it can be. Errors are for users.
-    fn connect(
-        &self,
-        target: u32,
-        clock: Clock,
-        poller: Option<&Poller>,
-    ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
-}
-
-/// The beginning of a reply.
-#[derive(Debug)]
-pub struct Head {
-    pub status: u16,
-    pub headers: HeaderMap,
-}
 
 /// One connection, or one place on a connection that is shared.
 pub enum Connection<Io> {
@@ -75,37 +46,7 @@ pub enum Connection<Io> {
     Http2(http2::Stream),
 }
 
-/// Receives a reply's body: the bytes and their instants. An error of the receiver ends the reply.
-pub trait Sink {
-    /// Takes bytes that came at this instant.
-    fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
-
-    /// Takes the trailer fields, after the last bytes. Most replies have none.
-    fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
-        let _ = (at, fields);
-        Ok(())
-    }
-}
-
-/// The reason why a reply has no head.
-#[derive(Debug)]
-pub enum Unanswered {
-    /// The connection broke; the text says why.
-    Broke(String),
-    /// The connection takes no more requests. Of this one nothing was sent.
-    Unsent(Request),
-}
-
-/// The reason why the reading of a body ended before its end.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Broke {
-    /// The connection failed or closed, or its bytes are no HTTP.
-    Connection(String),
-    /// The receiver refused the bytes.
-    Refused(String),
-}
-
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
+impl<Io: ByteStream> Connection<Io> {
     /// Opens a connection.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,
@@ -147,7 +88,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Returns the readiness of its socket; absent if a task must wait for it.
     pub fn readiness(&self) -> Option<&Rc<Readiness>> {
         match self {
-            Connection::Http1(connection) => connection.readiness(),
+            Connection::Http1(connection) => connection.opened.readiness.as_ref(),
             Connection::Http2(_) => None,
         }
     }
@@ -171,14 +112,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// It was opened because a request found none.
     pub fn waited(&mut self) {
         match self {
-            Connection::Http1(connection) => connection.facts.waited = true,
+            Connection::Http1(connection) => connection.opened.facts.waited = true,
             Connection::Http2(stream) => stream.waited(),
         }
     }
 
     pub fn facts(&self) -> exchange::Connection {
         match self {
-            Connection::Http1(connection) => connection.facts,
+            Connection::Http1(connection) => connection.opened.facts,
             Connection::Http2(stream) => stream.facts(),
         }
     }
@@ -214,7 +155,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Returns when bytes of the reply last came.
     pub(crate) fn last_read(&self) -> Nanos {
         match self {
-            Connection::Http1(connection) => connection.last_read(),
+            Connection::Http1(connection) => connection.opened.wire.read_at(),
             Connection::Http2(stream) => stream.last_read(),
         }
     }
@@ -222,7 +163,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Prefetches the data that its fields point to and the next bytes need.
     pub(crate) fn fetch(&self) {
         if let Connection::Http1(connection) = self {
-            connection.fetch();
+            prefetch::line(Rc::as_ptr(&connection.opened.wire));
         }
     }
 
@@ -255,30 +196,24 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
                 let room = self.most.saturating_sub(self.body.len());
                 self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if bytes.len() > room {
-                    Err("it is longer than the limit".to_owned())
-                } else {
-                    Ok(())
-                }
+                (bytes.len() <= room)
+                    .then_some(())
+                    .ok_or_else(|| "it is longer than the limit".to_owned())
             }
 
             fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
                 self.failed = failed_call(fields);
-                if fields.contains_key(GRPC_STATUS) {
-                    let fields = visible(fields);
-                    let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
-                    self.take(at, &frame::trailers(fields))
-                } else {
-                    Ok(())
+                if !fields.contains_key(GRPC_STATUS) {
+                    return Ok(());
                 }
+                self.take(at, &trailers(fields))
             }
         }
         let marks = Rc::default();
-        let head = match self.send(request, &marks).await {
-            Ok(head) => head,
-            Err(Unanswered::Broke(what)) => return Err(what),
-            Err(Unanswered::Unsent(_)) => return Err("it accepts no request".to_owned()),
-        };
+        let head = self.send(request, &marks).await.map_err(|unanswered| match unanswered {
+            Unanswered::Broke(what) => what,
+            Unanswered::Unsent(_) => "it accepts no request".to_owned(),
+        })?;
         if let Some((status, message)) = failed_call(&head.headers) {
             return Ok((Head { status, ..head }, message));
         }
@@ -299,6 +234,11 @@ const HIDDEN: [&str; 2] = ["set-cookie", "set-cookie2"];
 /// The fields of a reply, or of its trailers, that plugins may see.
 pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
+}
+
+/// The visible trailer fields of a reply as a frame of gRPC.
+pub(crate) fn trailers(fields: &HeaderMap) -> Vec<u8> {
+    frame::trailers(visible(fields).map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
 /// The field of gRPC that says how a call ended.

@@ -33,11 +33,9 @@ pub fn assess<E: Borrow<Exchange>>(
     tokenizer: &Tokenizer,
     scorers: &[Scorer],
 ) -> Assessment {
-    match assess_read(exchanges.into_iter().map(Ok::<E, Infallible>), tokenizer, scorers, || false)
-    {
-        Ok(assessment) => assessment.unwrap_or_default(),
-        Err(never) => match never {},
-    }
+    let read = exchanges.into_iter().map(Ok::<E, Infallible>);
+    let Ok(assessed) = assess_read(read, tokenizer, scorers, || false);
+    assessed.unwrap_or_default()
 }
 
 /// The same for exchanges that are read. `None` if it is given up.
@@ -123,17 +121,11 @@ fn add<E: Borrow<Exchange>>(
     if judging.is_empty() {
         return;
     }
-    let answers: Vec<Answer> = batch
-        .iter()
-        .map(|exchange| {
-            let exchange = exchange.borrow();
-            Answer {
-                index: exchange.index,
-                shown: shown(exchange, assessment.retokenized.get(exchange.index)),
-            }
-        })
-        .collect();
-    judge(judging, &answers, given_up);
+    let answers = batch.iter().map(Borrow::borrow).map(|exchange: &Exchange| Answer {
+        index: exchange.index,
+        shown: shown(exchange, assessment.retokenized.get(exchange.index)),
+    });
+    judge(judging, &answers.collect::<Vec<_>>(), given_up);
 }
 
 /// An answer as scorers see it.
@@ -144,25 +136,23 @@ struct Answer {
 
 /// Counts the tokens of answers, except of sound: the tokens of its transcript are other tokens.
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
-    let answered = batch.iter().map(Borrow::borrow);
-    let answered: Vec<&Exchange> = answered.filter(|one: &&Exchange| !one.has_sound()).collect();
-    let texts: Vec<String> = answered.iter().copied().map(text_of).collect();
-    match tokenizer.count(&texts, false) {
-        Ok(counts) => {
-            let indexes = answered.iter().map(|exchange| exchange.index);
-            assessment.retokenized.extend(indexes.zip(counts));
+    let answered: Vec<&Exchange> =
+        batch.iter().map(Borrow::borrow).filter(|one: &&Exchange| !one.has_sound()).collect();
+    let reasoned: Vec<&Exchange> =
+        answered.iter().copied().filter(|one| !one.reasoning.is_empty()).collect();
+    type Counts = fn(&mut Assessment) -> &mut Column<u32>;
+    let mut count = |answers: &[&Exchange], text: fn(&Exchange) -> String, counts: Counts| {
+        let texts: Vec<String> = answers.iter().copied().map(text).collect();
+        match tokenizer.count(&texts, false) {
+            Ok(counted) => {
+                let indexes = answers.iter().map(|exchange| exchange.index);
+                counts(assessment).extend(indexes.zip(counted));
+            }
+            Err(error) => assessment.failed(error),
         }
-        Err(error) => assessment.failed(error),
-    }
-    let reasoned = || (answered.iter()).filter(|exchange| !exchange.reasoning.is_empty());
-    let texts: Vec<String> = reasoned().map(|own| own.reasoning.clone()).collect();
-    match tokenizer.count(&texts, false) {
-        Ok(counts) => {
-            let indexes = reasoned().map(|exchange| exchange.index);
-            assessment.reasoning.extend(indexes.zip(counts));
-        }
-        Err(error) => assessment.failed(error),
-    }
+    };
+    count(&answered, text_of, |assessment| &mut assessment.retokenized);
+    count(&reasoned, |exchange| exchange.reasoning.clone(), |assessment| &mut assessment.reasoning);
 }
 
 /// All that came back, as the server's usage counts it.
@@ -193,10 +183,7 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     scorer::Exchange {
         id: exchange.sample.id.clone(),
         reference: exchange.sample.reference.as_ref().map(ToString::to_string),
-        turn: exchange
-            .sample
-            .turn
-            .as_ref()
+        turn: (exchange.sample.turn.as_ref())
             .map(|turn| scorer::Turn { session: turn.session.clone(), index: turn.index }),
         class: exchange.sample.class.clone(),
         requested_tokens: exchange.sample.output_tokens,
@@ -212,13 +199,10 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
 /// The means, summed in the order of the indexes, so that they do not depend on the order in which
 /// answers were scored.
 fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Mean> {
-    scores
-        .iter()
-        .map(|(name, column)| {
-            let count = column.len() as u64;
-            let sum: f64 = column.iter().map(|(_, value)| value).sum();
-            let mean = sum / count as f64;
-            (name.clone(), Mean { mean, count })
-        })
-        .collect()
+    let mean = |column: &Column<f64>| {
+        let count = column.len() as u64;
+        let sum: f64 = column.iter().map(|(_, value)| value).sum();
+        Mean { mean: sum / count as f64, count }
+    };
+    scores.iter().map(|(name, column)| (name.clone(), mean(column))).collect()
 }

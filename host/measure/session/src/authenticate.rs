@@ -30,7 +30,8 @@ use sigv4::{CONTENT, DATE, TOKEN};
 /// request is signed when it goes to a worker. So no signature is kept, and the pacer shares
 /// nothing with other threads.
 pub struct Outgoing {
-    request: Request,
+    /// The request as it was written, which may lack its signature.
+    pub(crate) request: Request,
     unsigned: Option<Unsigned>,
 }
 
@@ -42,11 +43,6 @@ enum Unsigned {
 }
 
 impl Outgoing {
-    /// The request as it was written, which may lack its signature.
-    pub fn request(&self) -> &Request {
-        &self.request
-    }
-
     /// The request as it is sent now; the date is read only if it is part of it.
     pub fn ready(self, date: impl FnOnce() -> Date) -> Request {
         match self.unsigned {
@@ -71,11 +67,14 @@ pub(crate) fn http_request(
     path: &str,
     encoded: backend::Request,
 ) -> Result<Outgoing, String> {
+    let named = |name: &str| {
+        let named = HeaderName::try_from(name);
+        named.map_err(|_| format!("`{}` is not a header name", name.escape_debug()))
+    };
     let mut headers = HeaderMap::new();
     let given = encoded.headers.iter().chain(&secrets.headers);
     for (name, value) in given {
-        let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
+        let name = named(name)?;
         let value = HeaderValue::try_from(value.as_str())
             .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
         headers.insert(name, value);
@@ -92,9 +91,7 @@ pub(crate) fn http_request(
             headers.insert(AUTHORIZATION, secret(&format!("Bearer {key}"))?);
         }
         Access::Header { name, key } => {
-            let name = HeaderName::try_from(name.as_str())
-                .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
-            headers.insert(name, secret(key)?);
+            headers.insert(named(name)?, secret(key)?);
         }
         Access::Sigv4(with) => {
             let region = region_of(target.host()).or_else(|| with.region.clone());

@@ -133,7 +133,7 @@ impl Decoder {
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
                 }
-                match inbox.way_back.kind() {
+                match inbox.way_back.get().map(|open| open.kind) {
                     None => {}
                     Some(Kind::Steps) => unfinished.answer.is_of_steps = true,
                     Some(Kind::Socket) => unfinished.answer.demands = Some(Vec::new()),
@@ -146,7 +146,7 @@ impl Decoder {
                 {
                     sessions.first_output(inbox.key, at);
                 }
-                let progress = inbox.progress();
+                let progress = &inbox.progress;
                 let output = unfinished.answer.last_output;
                 progress.output.store(output.0, Ordering::Release);
                 if let Some(last) = batch.frames.last() {
@@ -198,7 +198,7 @@ impl Decoder {
         let all = shared.answers.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
         if all > shared.backlog.bound() / ANSWERS_SHARE {
             if let Err(cause) = unfinished.answer.spool(&shared.spool, SPOOLED_BYTES) {
-                let path = shared.spool.folder().to_owned();
+                let path = shared.spool.folder.clone();
                 let error = RecordError::Write { path, cause };
                 shared.failures.abort(RunError::Record(error));
             }
@@ -282,9 +282,7 @@ impl Decoder {
 
     /// Passes the demands of the last messages to the reader of a WebSocket.
     fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
-        let Some(demands) = answer.demands.take() else {
-            return;
-        };
+        let Some(demands) = answer.demands.take() else { return };
         // The next message may answer the waiting one, so the queue is not waited for.
         self.take_waiting(answer);
         for demand in demands {
@@ -452,7 +450,7 @@ impl Decoder {
         let (reply, fault) = match answer.into_reply() {
             Ok(reply) => (secrets.redacted_reply(reply), fault),
             Err(cause) => {
-                let path = self.shared.spool.folder().to_owned();
+                let path = self.shared.spool.folder.clone();
                 let error = RecordError::Read { path, cause };
                 let lost = format!("this client lost the answer: {error}");
                 self.shared.failures.abort(RunError::Record(error));

@@ -9,17 +9,15 @@ use serde_json::Value as Json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
-use crate::authenticate::http_request;
 use crate::decode::failures::fit;
 use crate::local::Local;
 use crate::parts::{Parts, RunError};
 use crate::preflight::{TargetAccess, advice, explained};
-use load::question;
-use load::transport::{Connect, Request};
+use load::transport::{Connect, Head};
 use model::access::Access;
 use model::access::token::{IssuedToken, Token};
 use model::client::Errands;
-use model::clock::{Clock, date};
+use model::clock::Clock;
 use model::connection::Timeouts;
 use model::target::{Secrets, Target};
 use model::units::Nanos;
@@ -206,19 +204,13 @@ impl Renewer {
         let Renewer { mut leases, mut refusals } = self;
         loop {
             let due = leases.leases.iter().filter_map(|lease| lease.renewal).min();
-            let is_due = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 refusal = refusals.recv() => match refusal {
                     Some(refusal) => leases.refused(&refusal),
                     None => break,
                 },
-                () = is_due => tokio::select! {
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => tokio::select! {
                     biased;
                     // Meanwhile refused requests had the old token.
                     () = async { while refusals.recv().await.is_some() {} } => break,
@@ -235,31 +227,24 @@ impl Leases {
     /// True if a lease is there and not due.
     fn has(&mut self, place: usize) -> bool {
         let lease = &mut self.leases[place];
-        let Access::Token(with) = &self.secrets.access else {
-            return false;
-        };
+        let Access::Token(with) = &self.secrets.access else { return false };
         let issued = with.issued.get(&self.targets[lease.target as usize].to_string());
         let issued = issued.filter(|it| it.renewal.is_none_or(|at| at > Instant::now()));
-        match issued {
-            Some(issued) if lease.kind == LeaseKind::Token => {
-                lease.renewal = issued.renewal;
-                true
-            }
-            _ => false,
-        }
+        let issued = issued.filter(|_| lease.kind == LeaseKind::Token);
+        lease.renewal = issued.as_ref().and_then(|issued| issued.renewal);
+        issued.is_some()
     }
 
     /// A token was refused, so it is due, unless it was renewed since.
     fn refused(&mut self, refusal: &Refusal) {
-        let is_it =
-            |lease: &&mut Lease| lease.kind == LeaseKind::Token && lease.target == refusal.target;
-        if let Some(lease) = self.leases.iter_mut().find(is_it) {
-            let sent = self.clock.instant(refusal.sent);
-            if lease.since.is_none_or(|since| since < sent) {
-                let now = Instant::now();
-                let soonest = lease.requested.map_or(now, |last| now.max(last + REFUSED_AGAIN));
-                lease.renewal = Some(lease.renewal.map_or(soonest, |due| due.min(soonest)));
-            }
+        let sent = self.clock.instant(refusal.sent);
+        let mut tokens = self.leases.iter_mut().filter(|lease| lease.kind == LeaseKind::Token);
+        if let Some(lease) = tokens.find(|lease| lease.target == refusal.target)
+            && lease.since.is_none_or(|since| since < sent)
+        {
+            let now = Instant::now();
+            let soonest = lease.requested.map_or(now, |last| now.max(last + REFUSED_AGAIN));
+            lease.renewal = Some(lease.renewal.map_or(soonest, |due| due.min(soonest)));
         }
     }
 
@@ -320,14 +305,8 @@ pub(crate) async fn log_in<C: Connect>(
     dialect: &mut Dialect,
 ) -> Result<Option<Duration>, NoLease> {
     let TargetAccess { target, secrets, .. } = *access;
-    let Access::Token(with) = &secrets.access else {
-        return Ok(None);
-    };
-    let fails = |(cause, advice): (String, String)| NoLease::Login {
-        target: target.to_string(),
-        cause,
-        advice,
-    };
+    let Access::Token(with) = &secrets.access else { return Ok(None) };
+    let fails = |(cause, advice)| NoLease::Login { target: target.to_string(), cause, advice };
     let begun = Instant::now();
     let login = backend::Request {
         method: with.login.method.clone(),
@@ -336,10 +315,7 @@ pub(crate) async fn log_in<C: Connect>(
         body: with.login.body.clone(),
     };
     let without_token = Secrets { access: Access::Open, ..secrets.clone() };
-    let body = match reply(access, &without_token, login, dialect).await? {
-        Ok(body) => body,
-        Err(why) => return Err(fails(why)),
-    };
+    let body = reply(access, &without_token, login, dialect).await?.map_err(fails)?;
     let (token, lifetime) = token(with, &body).map_err(|cause| fails((cause, String::new())))?;
     secrets.issued.put(&token);
     let Some(fields) = with.fields(&token) else {
@@ -375,15 +351,9 @@ async fn prepare<C: Connect>(
     prepared: &Prepared,
 ) -> Result<Option<Duration>, NoLease> {
     let TargetAccess { target, secrets, .. } = *access;
-    let Some(request) = dialect.prepare()? else {
-        return Ok(None);
-    };
-    let body = match reply(access, secrets, request, dialect).await? {
-        Ok(body) => body,
-        Err((cause, advice)) => {
-            return Err(NoLease::Prepare { target: target.to_string(), cause, advice });
-        }
-    };
+    let Some(request) = dialect.prepare()? else { return Ok(None) };
+    let fails = |(cause, advice)| NoLease::Prepare { target: target.to_string(), cause, advice };
+    let body = reply(access, secrets, request, dialect).await?.map_err(fails)?;
     // The same value may come again, so only the user's secrets are removed.
     let body = secrets.of_user().redact_bytes(&body).into_owned();
     let backend::Prepared { value, lifetime } = dialect.read_prepared(&body)?;
@@ -414,35 +384,22 @@ async fn reply<C: Connect>(
     request: backend::Request,
     dialect: &mut Dialect,
 ) -> Result<Result<Vec<u8>, (String, String)>, PluginError> {
-    let TargetAccess { connect, target, secrets, .. } = *access;
+    let secrets = access.secrets;
     let request_line = format!("{} {}", request.method, request.path);
-    let below = target.path(&request.path);
-    let request = http_request(target, connect.version(), (with, &[]), &below, request);
-    let answered = match request {
-        Ok(request) => answer(access, request.ready(date)).await,
+    let access = TargetAccess { secrets: with, ..*access };
+    let answered = match access.open().await {
+        Ok(mut connection) => access.ask(&mut connection, request).await,
         Err(cause) => Err(cause),
     };
-    Ok(match answered {
-        Ok((200..300, body)) => Ok(body),
-        Ok((status, body)) => {
+    let (cause, advice) = match answered {
+        Ok((head, body)) if (200..300).contains(&head.status) => return Ok(Ok(body)),
+        Ok((Head { status, .. }, body)) => {
             let message = fit(&explained(dialect, secrets, status, &body)?);
-            let advice = match status {
-                401 | 403 => format!("; {}", advice(secrets)),
-                _ => String::new(),
-            };
-            Err((format!("{request_line}: HTTP {status}: {message}"), advice))
+            let is_refused = matches!(status, 401 | 403);
+            let advice = is_refused.then(|| format!("; {}", advice(secrets)));
+            (format!("HTTP {status}: {message}"), advice.unwrap_or_default())
         }
-        Err(cause) => {
-            Err((format!("{request_line}: {}", fit(&secrets.redact(&cause))), String::new()))
-        }
-    })
-}
-
-async fn answer<C: Connect>(
-    access: &TargetAccess<'_, C>,
-    request: Request,
-) -> Result<(u16, Vec<u8>), String> {
-    let mut connection = access.open().await?;
-    let (head, body) = question::answer(&mut connection, request).await?;
-    Ok((head.status, body))
+        Err(cause) => (fit(&secrets.redact(&cause)), String::new()),
+    };
+    Ok(Err((format!("{request_line}: {cause}"), advice)))
 }

@@ -118,16 +118,8 @@ struct RunInfo {
     plan: Plan,
     trace: Trace,
     vitals: Option<Arc<Vitals>>,
-    due: Mutex<Due>,
-}
-
-/// The number of requests that were due at the last look.
-#[derive(Default)]
-enum Due {
-    #[default]
-    Unasked,
-    Unknown,
-    Counted(DueCount),
+    /// The requests that are due, if their times are known; absent before the first look.
+    due: OnceLock<Option<Mutex<DueCount>>>,
 }
 
 impl Live {
@@ -156,7 +148,7 @@ impl Live {
             plan: plan.clone(),
             trace: trace.clone(),
             vitals: vitals.cloned(),
-            due: Mutex::default(),
+            due: OnceLock::new(),
         });
     }
 
@@ -176,12 +168,9 @@ impl Live {
             return agents.enlist(thread);
         }
         let mut onlookers = lock(&self.onlookers);
-        match self.begun.get() {
-            Some(begun) => {
-                if let Some(vitals) = &begun.vitals {
-                    vitals.enlist(thread);
-                }
-            }
+        match self.begun.get().map(|begun| &begun.vitals) {
+            Some(Some(vitals)) => vitals.enlist(thread),
+            Some(None) => {}
             None => onlookers.push(thread),
         }
     }
@@ -306,15 +295,10 @@ impl RunInfo {
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
         let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);
-        let mut due = lock(&self.due);
-        if matches!(*due, Due::Unasked) {
-            *due = DueCount::new(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
-        }
-        let Due::Counted(count) = &mut *due else {
-            return;
-        };
+        let count = || DueCount::new(&self.plan, &self.trace).map(Mutex::new);
+        let Some(count) = self.due.get_or_init(count) else { return };
         let due = match counts.phase {
-            Phase::Measuring => count.upto(elapsed).max(settled),
+            Phase::Measuring => lock(count).upto(elapsed).max(settled),
             _ => settled,
         };
         counts.due = Some(due);

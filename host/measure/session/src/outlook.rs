@@ -30,7 +30,7 @@ use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
 use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
-use crate::prepare::{Item, Writer, amount, plan_broken, salt};
+use crate::prepare::{Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, Policy, quotes};
@@ -163,7 +163,7 @@ impl<'r> Looking<'r> {
 
     fn warm_up(&mut self) -> Result<(), OutlookError> {
         let count = self.plan.load.warmup_requests();
-        for (index, sample) in (0..).zip(spares(self.drawing.samples(), count, || false)?) {
+        for (index, sample) in (0..).zip(spares(&mut self.drawing.samples, count, || false)?) {
             let pending = PendingRequest::alone(index, Phase::Warmup, sample);
             let request = self.write(pending, None);
             self.tally.warm_up(&request);
@@ -200,10 +200,10 @@ impl<'r> Looking<'r> {
                     None => gathering.finish(),
                 };
                 if let Some(whole) = whole {
-                    if self.sessions.is_some_and(|most| self.tally.sessions() >= most) {
+                    if self.sessions.is_some_and(|most| self.tally.counts.count >= most) {
                         return Ok(End::Whole);
                     }
-                    if self.tally.requests() >= limit {
+                    if self.tally.requests >= limit {
                         return Ok(End::Limit);
                     }
                     let due = match due_times.next() {
@@ -220,9 +220,9 @@ impl<'r> Looking<'r> {
             }
         }
         let (drawn, planned) = match self.plan.load.amount {
-            Amount::Requests(_) => (self.tally.requests(), self.plan.requests()),
-            Amount::Sessions(_) => (self.tally.sessions(), self.plan.load.roots()),
-            Amount::Duration(_) => (self.tally.sessions(), self.sessions.or(Some(u64::MAX))),
+            Amount::Requests(_) => (self.tally.requests, self.plan.requests()),
+            Amount::Sessions(_) => (self.tally.counts.count, self.plan.load.roots()),
+            Amount::Duration(_) => (self.tally.counts.count, self.sessions.or(Some(u64::MAX))),
         };
         let is_short = planned.is_some_and(|planned| drawn < planned);
         Ok(if is_short { End::Dataset } else { End::Whole })
@@ -241,12 +241,12 @@ impl<'r> Looking<'r> {
             history: self.plan.request.history,
             after_failure: self.plan.request.after_failure,
         };
-        let broken = |plan: &Plan, what: String| plan_broken(plan, &what);
         let given: Vec<Sample> = samples.iter().map(|(_, sample)| sample.clone()).collect();
-        let mut graph = Graph::new(samples, policy).map_err(|what| broken(&self.plan, what))?;
+        let mut graph =
+            Graph::new(samples, policy).map_err(|what| plan_broken(&self.plan, &what))?;
         let mut ready = vec![0];
         while let Some(node) = ready.pop() {
-            let composed = graph.compose(node).map_err(|what| broken(&self.plan, what))?;
+            let composed = graph.compose(node).map_err(|what| plan_broken(&self.plan, &what))?;
             let request = self.request(graph.index(node), composed, &given[node]);
             requests.push(request);
             let answer = self.answer(&given[node]);
@@ -283,11 +283,12 @@ impl<'r> Looking<'r> {
         let given = given.cloned().unwrap_or_else(|| pending.composed.sample.clone());
         self.writer.complete(&mut pending);
         let item = self.writer.write_complete(&pending);
-        let (path, fault) = match &item {
-            Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
-            Item::Faulty { outcome, .. } => (String::new(), Some(message(outcome))),
+        let (path, fault) = match &item.request {
+            Ok(ready) => (prompts::path(&ready.outgoing.request).to_owned(), None),
+            Err(Outcome::Incomplete { message, .. }) => (String::new(), Some(message.clone())),
+            Err(Outcome::Ok) => (String::new(), None),
         };
-        let facts = &item.prepared().sample;
+        let facts = &item.prepared.sample;
         let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
         let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
         // A dataset counts its own prompt, without the text that is put before it.
@@ -307,24 +308,14 @@ impl<'r> Looking<'r> {
     }
 
     fn finish(mut self, end: End) -> Result<Outlook, OutlookError> {
-        let remarks = self.drawing.remarks()?;
+        let remarks = self.drawing.samples.remarks()?;
         Ok(self.tally.finish(&self.plan, end, remarks))
-    }
-}
-
-/// The reason why a request cannot be written.
-fn message(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Incomplete { message, .. } => message.clone(),
-        _ => String::new(),
     }
 }
 
 /// Returns the number of due sessions, if the plan knows it.
 fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
-    let Amount::Duration(duration) = plan.load.amount else {
-        return None;
-    };
+    let Amount::Duration(duration) = plan.load.amount else { return None };
     let mut due = 0;
     for next in plan.due_times(&parts.trace) {
         match next {

@@ -15,7 +15,7 @@ use model::clock::{Clock, date};
 use model::connection::Timeouts;
 use model::target::{Secrets, Target};
 use plugins::PluginError;
-use plugins::backend::{Control, Dialect};
+use plugins::backend::{Control, Dialect, Request};
 
 mod ready;
 
@@ -80,6 +80,18 @@ impl<C: Connect> TargetAccess<'_, C> {
         let limit = self.timeouts.connect;
         question::open(self.connect, self.number, self.clock, limit).await
     }
+
+    /// Asks a question of the backend.
+    pub(crate) async fn ask(
+        &self,
+        connection: &mut Connection<C::Io>,
+        question: Request,
+    ) -> Result<(Head, Vec<u8>), String> {
+        let TargetAccess { connect, target, secrets, .. } = *self;
+        let path = target.path(&question.path);
+        let request = http_request(target, connect.version(), (secrets, &[]), &path, question)?;
+        question::answer(connection, request.ready(date)).await
+    }
 }
 
 #[derive(Default)]
@@ -114,7 +126,7 @@ pub async fn probe<C: Connect>(
     dialect: &mut Dialect,
     Needs { model, adapters, is_named }: Needs<'_>,
 ) -> Result<ModelFacts, PreflightError> {
-    let TargetAccess { connect, target, secrets, .. } = *access;
+    let TargetAccess { target, secrets, .. } = *access;
     let opened = access.open().await;
     let mut connection = opened
         .map_err(|cause| PreflightError::Unreachable { target: target.to_string(), cause })?;
@@ -127,11 +139,7 @@ pub async fn probe<C: Connect>(
     };
     let path = question.path.clone();
     let no_answer = |cause: String| PreflightError::NoAnswer { target: target.to_string(), cause };
-    let below = target.path(&path);
-    let request = http_request(target, connect.version(), (secrets, &[]), &below, question)
-        .map_err(no_answer)?;
-    let answer = question::answer(&mut connection, request.ready(date)).await;
-    let (head, body) = answer.map_err(no_answer)?;
+    let (head, body) = access.ask(&mut connection, question).await.map_err(no_answer)?;
     let status = head.status;
     let kind = head.headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
@@ -147,25 +155,18 @@ pub async fn probe<C: Connect>(
         });
     }
     let served = if (200..300).contains(&status) {
-        dialect.read_models(&secrets.redact_bytes(&body))
+        let read = dialect.read_models(&secrets.redact_bytes(&body));
+        read.map_err(|error| format!("answered {path} with an unexpected reply ({error})"))
     } else {
         let message = fit(&explained(dialect, secrets, status, &body)?);
-        let remark = format!("{target} does not list its models (HTTP {status}: {message})");
-        return match model {
-            Some(model) => Ok(ModelFacts { remark: Some(remark), ..plain(model) }),
-            None => Err(no_model(format!("does not list its models (HTTP {status}: {message})"))),
-        };
+        Err(format!("does not list its models (HTTP {status}: {message})"))
     };
     let served = match (served, model) {
         (Ok(served), _) => served,
-        (Err(error), Some(model)) => {
-            let remark =
-                Some(format!("{target} answered {path} with an unexpected reply: {error}"));
-            return Ok(ModelFacts { remark, ..plain(model) });
+        (Err(why), Some(model)) => {
+            return Ok(ModelFacts { remark: Some(format!("{target} {why}")), ..plain(model) });
         }
-        (Err(error), None) => {
-            return Err(no_model(format!("answered {path} with an unexpected reply ({error})")));
-        }
+        (Err(why), None) => return Err(no_model(why)),
     };
     let engine = engine(access, &mut connection, (&head, &body), is_named).await;
     let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
@@ -209,21 +210,14 @@ async fn engine<C: Connect>(
     (head, models): (&Head, &[u8]),
     is_named: bool,
 ) -> Option<(String, Option<String>)> {
-    let TargetAccess { connect, target, secrets, .. } = *access;
     let header = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
     let (engine, clues) = engines::named(models, header)?;
     for clue in clues.into_iter().filter(|_| !is_named) {
-        let below = target.path(clue.path);
-        let request = get(clue.path);
-        let request =
-            http_request(target, connect.version(), (secrets, &[]), &below, request).ok()?;
-        let Ok((head, body)) = question::answer(connection, request.ready(date)).await else {
-            break;
-        };
+        let Ok((head, body)) = access.ask(connection, get(clue.path)).await else { break };
         let answer = serde_json::from_slice(&body).ok();
         let answer = answer.filter(|_| (200..300).contains(&head.status));
         if let Some(version) = answer.and_then(|answer| clue.read(&answer)) {
-            let version = version.map(|version| fit(&secrets.redact(&version)));
+            let version = version.map(|version| fit(&access.secrets.redact(&version)));
             return Some((engine.name().to_owned(), version));
         }
     }
@@ -282,8 +276,6 @@ pub(crate) fn list(names: &[String]) -> String {
     let first: Vec<String> =
         names.iter().take(MOST_NAMES).map(|name| format!("`{}`", fit(name))).collect();
     let more = names.len().saturating_sub(MOST_NAMES);
-    match more {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
+    let further = if more > 0 { format!(" and {more} more") } else { String::new() };
+    first.join(", ") + &further
 }

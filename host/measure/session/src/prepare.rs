@@ -31,8 +31,8 @@ use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};
 pub use front::salt;
-use gather::{Gathering, Whole};
-pub use item::Item;
+use gather::Gathering;
+pub use item::{Item, ReadyRequest};
 pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
@@ -46,7 +46,8 @@ pub struct Preparation {
     writer: Writer,
     plan: Plan,
     failures: FailureLimit,
-    framing: Framing,
+    /// The framing of replies.
+    pub framing: Framing,
     group: ThreadGroup,
     remarks: Arc<OnceLock<Vec<Remark>>>,
 }
@@ -76,10 +77,6 @@ impl Preparation {
         })
     }
 
-    pub fn framing(&self) -> Framing {
-        self.framing
-    }
-
     /// True if a request is of use only for a time after it was written.
     pub fn is_for_a_time(&self) -> bool {
         self.writer.is_for_a_time()
@@ -90,19 +87,13 @@ impl Preparation {
         let signal = self.group.signal();
         let samples =
             spares(&mut self.samples, self.plan.load.warmup_requests(), || signal.is_stopped())?;
-        let numbered = (0..).zip(samples);
-        Ok(numbered
-            .filter(|(index, _)| self.plan.holds(*index))
-            .map(|(index, sample)| {
-                let pending = PendingRequest::alone(index, Phase::Warmup, sample);
-                self.writer.write(pending)
-            })
-            .collect())
+        let numbered = (0..).zip(samples).filter(|(index, _)| self.plan.holds(*index));
+        let pending = |(index, sample)| PendingRequest::alone(index, Phase::Warmup, sample);
+        Ok(numbered.map(|numbered| self.writer.write(pending(numbered))).collect())
     }
 
     /// Starts to prepare the measured requests. This many must be ready before the first is due.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
-        let (sender, items) = crossbeam_channel::unbounded();
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
         let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
         let stock = Arc::new(Stock::new(most));
@@ -110,12 +101,12 @@ impl Preparation {
         let group = self.group.clone();
         let thread = group.start("prepare", None, move || {
             let Completing(stock) = &completing;
-            self.run(&sender, stock);
+            self.run(stock);
         })?;
-        Ok(Feed { items, stock, thread: Some(thread), signal: group.signal().clone() })
+        Ok(Feed { stock, thread: Some(thread), signal: group.signal().clone() })
     }
 
-    fn run(self, items: &Sender<Item>, stock: &Stock) {
+    fn run(self, stock: &Stock) {
         if self.plan.is_idle() {
             // Nothing that the dataset has would be kept, and it may have no end.
             return;
@@ -124,8 +115,8 @@ impl Preparation {
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let sampler = group.start("sample", None, move || {
-            if let Some(mut samples) = sample(samples, planned, &sampled)
-                && let Ok(list) = samples.remarks()
+            if let Some(mut drawing) = sample(samples, planned, &sampled)
+                && let Ok(list) = drawing.samples.remarks()
             {
                 let _ = remarks.set(list);
             }
@@ -134,52 +125,49 @@ impl Preparation {
             Ok(sampler) => sampler,
             Err(cause) => return failures.abort(RunError::Thread(cause)),
         };
-        let write_all =
-            |writer: &mut Writer, batches: Receiver<Result<Vec<Sample>, PluginError>>| {
-                let mut gathering = Gathering::new(&plan);
-                let put = |session: Whole, writer: &mut Writer| {
-                    let item = match session.item(&plan, writer) {
-                        Ok(None) => return true,
-                        Ok(Some(item)) => item,
-                        Err(what) => {
-                            failures.abort(plan_broken(&plan, &what).into());
-                            return false;
-                        }
-                    };
-                    stock.add(item.bytes()) && items.send(item).is_ok()
-                };
-                let mut has_samples = false;
-                for batch in &batches {
-                    let batch = match batch {
-                        Ok(batch) => batch,
-                        Err(error) if has_samples => return failures.abort(error.into()),
-                        Err(error) => return failures.abort(RunError::NoSample(Box::new(error))),
-                    };
-                    has_samples = true;
-                    for sample in batch {
-                        trip("prepare");
-                        match gathering.add(sample) {
-                            Ok(Some(whole)) => {
-                                if !put(whole, writer) {
-                                    return;
-                                }
-                            }
-                            Ok(None) => {}
-                            Err(what) => return failures.abort(plan_broken(&plan, &what).into()),
-                        }
-                        if gathering.is_over() {
-                            return;
-                        }
-                    }
-                }
-                if let Some(whole) = gathering.finish() {
-                    put(whole, writer);
-                }
-            };
         // Takes the receiver with it: a sampler that waits for room then finds none.
-        write_all(&mut writer, batches);
+        if let Err(error) = write_all(&plan, &mut writer, batches, stock) {
+            failures.abort(error);
+        }
         sampler.join();
     }
+}
+
+/// Writes the requests of all sessions, until their samples end or nobody needs more.
+fn write_all(
+    plan: &Plan,
+    writer: &mut Writer,
+    batches: Receiver<Result<Vec<Sample>, PluginError>>,
+    stock: &Stock,
+) -> Result<(), RunError> {
+    let broken = |what: String| plan_broken(plan, &what);
+    let mut gathering = Gathering::new(plan);
+    let mut has_samples = false;
+    for batch in &batches {
+        let batch = batch.map_err(|error| match has_samples {
+            true => RunError::from(error),
+            false => RunError::NoSample(Box::new(error)),
+        })?;
+        has_samples = true;
+        for sample in batch {
+            trip("prepare");
+            if let Some(whole) = gathering.add(sample).map_err(broken)?
+                && let Some(item) = whole.item(plan, writer).map_err(broken)?
+                && !stock.add(item)
+            {
+                return Ok(());
+            }
+            if gathering.is_over() {
+                return Ok(());
+            }
+        }
+    }
+    if let Some(whole) = gathering.finish()
+        && let Some(item) = whole.item(plan, writer).map_err(broken)?
+    {
+        stock.add(item);
+    }
+    Ok(())
 }
 
 /// Returns the amount that a dataset is told for a load.

@@ -27,7 +27,7 @@ use crate::Faults;
 use crate::decode::failures::fit;
 use crate::preflight::PreflightError;
 use crate::resolve::{Alone, Source};
-use ask::{Asker, ProbeReply, Silence};
+use ask::{Asker, ProbeReply};
 use engines::{CLUES, Engine, MOST_TRIES, TRIES, Try};
 use load::transport::dial::DialError;
 use load::transport::{Connect, Dial};
@@ -121,19 +121,8 @@ impl Prober {
         let question = dialect.control(backend::Control::ListModels)?;
         let question = question.unwrap_or_else(|| get(MODELS));
         let path = question.path.clone();
-        let (head, body) = match asker.ask(&self.first, question).await {
-            Ok(reply) => reply,
-            Err(Silence::Unreachable(cause)) => {
-                return Err(PreflightError::Unreachable { target, cause });
-            }
-            Err(Silence::Unanswered(cause)) => {
-                return Err(PreflightError::NoAnswer { target, cause });
-            }
-            Err(silence @ Silence::Enough) => {
-                let cause = silence.message();
-                return Err(PreflightError::NoAnswer { target, cause });
-            }
-        };
+        let asked = asker.ask(&self.first, question).await;
+        let (head, body) = asked.map_err(|silence| silence.fault(target.clone()))?;
         if ask::is_page(&head.headers) && (200..300).contains(&head.status) {
             return Err(PreflightError::WebPage { target, path, status: head.status });
         }
@@ -152,9 +141,7 @@ impl Prober {
     ) -> Result<(), ProbeError> {
         let (engine, is_own) = self.identify(asker, probe, listed).await;
         let tries = self.tries(engine);
-        let Some((backend, route)) = tries.first() else {
-            return Ok(());
-        };
+        let Some((backend, route)) = tries.first() else { return Ok(()) };
         let is_own = is_own || self.named.is_some() || self.first.target.is_loopback();
         let own = resolved(&self.source, backend, route.as_deref(), is_own)?;
         let mut further = own.remarks.clone();
@@ -172,16 +159,8 @@ impl Prober {
             let (method, path) = (request.method.clone(), request.path.clone());
             let ProbeReply { outcome, status, message, shape } =
                 asker.generate(&one, &mut dialect, request).await?;
-            probe.routes.push(Route {
-                backend,
-                route,
-                method,
-                path,
-                outcome,
-                status,
-                said: message,
-                shape,
-            });
+            let said = message;
+            probe.routes.push(Route { backend, route, method, path, outcome, status, said, shape });
         }
         Ok(())
     }
@@ -203,13 +182,12 @@ impl Prober {
             return (engine, true);
         }
         let models: Option<Value> = serde_json::from_slice(&listed.body).ok();
-        let models = models.filter(|_| listed.is_success());
+        let models = models.filter(|_| (200..300).contains(&listed.status));
         let claimed = models.as_ref().and_then(engines::owner);
         let claimed = claimed.or_else(|| engines::server(probe.server.as_deref()?));
         let mut answers: BTreeMap<&str, Option<Value>> = BTreeMap::new();
         for clue in CLUES {
-            let is_wanted = claimed.map_or(clue.is_proof, |engine| clue.engine == engine);
-            if !is_wanted {
+            if !claimed.map_or(clue.is_proof, |engine| clue.engine == engine) {
                 continue;
             }
             if !answers.contains_key(clue.path) {
@@ -225,13 +203,8 @@ impl Prober {
                 return (clue.engine, false);
             }
         }
-        match claimed {
-            Some(engine) => {
-                probe.engine = Some(found(engine, None, format!("GET {}", listed.path)));
-                (engine, false)
-            }
-            None => (Engine::Unknown, false),
-        }
+        probe.engine = claimed.map(|engine| found(engine, None, format!("GET {}", listed.path)));
+        (claimed.unwrap_or(Engine::Unknown), false)
     }
 
     /// Returns the backends and routes to try, the best first.
@@ -272,31 +245,28 @@ impl Prober {
         use backend::Control::{Health, ListModels, Metrics};
         let mut listing = None;
         for kind in [Health, ListModels, Metrics] {
-            let Some(question) = dialect.control(kind)? else {
-                continue;
-            };
+            let Some(question) = dialect.control(kind)? else { continue };
             let (method, path) = (question.method.clone(), question.path.clone());
             let is_known = kind == ListModels && path == listed.path && self.asks_like(own);
-            let reply = if is_known {
-                Ok((listed.status, listed.body.clone()))
-            } else {
-                asker.ask(own, question).await.map(|(head, body)| (head.status, body))
+            let reply = match is_known {
+                true => Ok((listed.status, listed.body.clone())),
+                false => asker.ask(own, question).await.map(|(head, body)| (head.status, body)),
             };
-            let (outcome, status, message) = match reply {
-                Err(silence) => (Outcome::Broken, None, Some(silence.message())),
+            let seen = match reply {
+                Err(silence) => ProbeReply::plain(Outcome::Broken, None, Some(silence.message())),
                 Ok((status, body)) => {
                     let body = own.secrets.redact_bytes(&body);
-                    let seen = if !(200..300).contains(&status) {
+                    if !(200..300).contains(&status) {
                         ask::refused(dialect, status, &body)?
                     } else if kind == ListModels {
                         read_models(dialect, status, &body, probe)
                     } else {
-                        success(status)
-                    };
-                    (seen.outcome, seen.status, seen.message)
+                        ProbeReply::plain(Outcome::Answers, Some(status), None)
+                    }
                 }
             };
-            let control = Control { method, path, outcome, status, said: message };
+            let ProbeReply { outcome, status, message: said, .. } = seen;
+            let control = Control { method, path, outcome, status, said };
             if kind == ListModels {
                 listing = Some(control.clone());
             }
@@ -308,10 +278,9 @@ impl Prober {
     /// True if the first question had the key that a backend's requests have.
     fn asks_like(&self, own: &Alone) -> bool {
         match (&own.secrets.access, &self.first.secrets.access) {
-            (Access::Open, Access::Open) => true,
             (Access::Bearer(key), Access::Bearer(before)) => key == before,
             // Of others the header matters too, or the time.
-            _ => false,
+            both => matches!(both, (Access::Open, Access::Open)),
         }
     }
 }
@@ -329,12 +298,6 @@ struct Listing {
     body: Vec<u8>,
 }
 
-impl Listing {
-    fn is_success(&self) -> bool {
-        (200..300).contains(&self.status)
-    }
-}
-
 /// The backend of the service at the target's address, if one ships.
 fn service(source: &Source) -> Option<&'static str> {
     let url = source.scenario.target.base_url.as_ref()?.value.first()?;
@@ -346,7 +309,7 @@ fn service(source: &Source) -> Option<&'static str> {
 }
 
 fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> ProbeReply {
-    match dialect.read_models(body) {
+    let (outcome, message) = match dialect.read_models(body) {
         Ok(models) => {
             let models = models.into_iter().map(|model| Model {
                 name: model.name,
@@ -354,16 +317,9 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
                 context_tokens: model.context_tokens,
             });
             probe.models = models.collect();
-            success(status)
+            (Outcome::Answers, None)
         }
-        Err(error) => ProbeReply {
-            outcome: Outcome::Broken,
-            message: Some(fit(&error.to_string())),
-            ..success(status)
-        },
-    }
-}
-
-fn success(status: u16) -> ProbeReply {
-    ProbeReply { outcome: Outcome::Answers, status: Some(status), message: None, shape: None }
+        Err(error) => (Outcome::Broken, Some(fit(&error.to_string()))),
+    };
+    ProbeReply::plain(outcome, Some(status), message)
 }

@@ -67,9 +67,7 @@ impl SentPrompts {
 
     /// Keeps the prompt of a request that goes to a path. One that cannot be tokenized is left out.
     pub(crate) fn keep(&self, phase: Phase, index: u64, sample: &Sample, path: &str) {
-        let Some(form) = Form::new(sample, path) else {
-            return;
-        };
+        let Some(form) = Form::new(sample, path) else { return };
         let line = Line { adapter: sample.adapter.clone(), form };
         let Ok(bytes) = serde_json::to_vec(&line) else { return };
         let Ok(length) = u32::try_from(bytes.len()) else { return };
@@ -139,12 +137,8 @@ impl SentPrompts {
             if state.file.read_exact_at(&mut bytes, at).is_err() {
                 return Ok(None);
             }
-            let Ok(line) = serde_json::from_slice::<Line>(&bytes) else {
-                return Ok(None);
-            };
-            let Some(made) = prompts::encode_form(tokenizer, line.form) else {
-                continue;
-            };
+            let Ok(line) = serde_json::from_slice::<Line>(&bytes) else { return Ok(None) };
+            let Some(made) = prompts::encode_form(tokenizer, line.form) else { continue };
             let reuse = pages.take(line.adapter.as_deref(), &made.tokens);
             if measured {
                 cache.add(reuse.tokens, reuse.cached, usage);

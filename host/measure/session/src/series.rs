@@ -77,9 +77,7 @@ impl ServerPages {
     ) -> Result<Option<Sampling>, RunError> {
         // One of the runs that share a plan reads for all.
         let is_first = plan.slice.is_none_or(|slice| slice.index == 0);
-        let Some(every) = plan.control.server_series.filter(|_| is_first) else {
-            return Ok(None);
-        };
+        let Some(every) = plan.control.server_series.filter(|_| is_first) else { return Ok(None) };
         let Some(question) = parts.backend.open()?.control(Control::Metrics)? else {
             return Ok(None);
         };
@@ -135,9 +133,7 @@ impl ServerPages {
 
     /// Takes the last pages, and ends the file.
     pub(crate) fn finish(&self, sampling: Option<Sampling>) {
-        let Some(Sampling { shared, stops, ended }) = sampling else {
-            return;
-        };
+        let Some(Sampling { shared, stops, ended }) = sampling else { return };
         for stop in &stops {
             let _ = stop.send(());
         }

@@ -276,7 +276,7 @@ impl Continuer {
                     self.writer.faulty(PendingRequest::of_session(index, unsent), &what)
                 }
             };
-            let item = item.within(Entry::Node(place.at(node)));
+            let item = Item { entry: Some(Entry::Node(place.at(node))), ..item };
             news.push(News::Due(Follower { due, item }));
         }
         for node in steps.dropped {

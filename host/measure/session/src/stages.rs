@@ -319,12 +319,7 @@ fn identity(plan: &Plan, started: &jiff::Timestamp, is_in_real_time: bool) -> Ru
 /// States a dataset's changes to its input in the terms of a result.
 fn altered(remarks: &[dataset::Remark], secrets: &Secrets) -> Dataset {
     let stated = remarks.iter().map(|remark| Remark {
-        what: match remark.what {
-            dataset::Treatment::Dropped => Treatment::Dropped,
-            dataset::Treatment::Truncated => Treatment::Truncated,
-            dataset::Treatment::Repaired => Treatment::Repaired,
-            dataset::Treatment::Repeated => Treatment::Repeated,
-        },
+        what: treatment(remark.what),
         reason: secrets.redact(&remark.reason),
         count: remark.count,
         first: remark.first.as_deref().map(|first| secrets.redact(first)),
@@ -332,10 +327,18 @@ fn altered(remarks: &[dataset::Remark], secrets: &Secrets) -> Dataset {
     Dataset { remarks: stated.collect() }
 }
 
+pub(crate) fn treatment(by_plugin: dataset::Treatment) -> Treatment {
+    match by_plugin {
+        dataset::Treatment::Dropped => Treatment::Dropped,
+        dataset::Treatment::Truncated => Treatment::Truncated,
+        dataset::Treatment::Repaired => Treatment::Repaired,
+        dataset::Treatment::Repeated => Treatment::Repeated,
+    }
+}
+
 /// The calls to plugins that were stopped, as a result states them.
 fn overruns(log: &LogBook) -> BTreeMap<String, Overruns> {
-    let overruns = log.overruns().into_iter();
-    let stated = overruns.map(|(plugin, overruns)| {
+    let stated = log.overruns().into_iter().map(|(plugin, overruns)| {
         (plugin, Overruns { calls: overruns.calls, seconds: overruns.time.as_secs_f64() })
     });
     stated.collect()
@@ -347,9 +350,7 @@ fn series(
     written: Option<Result<Written, RecordError>>,
     folder: &RunFolder,
 ) -> (Option<::series::Recording>, Result<(), FolderError>) {
-    let Some(written) = written else {
-        return (None, Ok(()));
-    };
+    let Some(written) = written else { return (None, Ok(())) };
     let written = written.map(drop).map_err(FolderError::from);
     match runs::series::read(folder.path()) {
         Ok(recording) => (recording, written),
@@ -421,15 +422,14 @@ impl SavedRun {
         // A scorer may not return for as long as its limit is, which is up to the user.
         let assessed = group.until(given_up, "assess", work);
         abandoned.store(true, Ordering::Relaxed);
-        let (assessed, unable) = match assessed {
-            Ok(assessed) => (assessed.transpose()?.flatten(), None),
-            Err(cause) => (None, Some(RunError::Thread(cause))),
+        let panicked = || group.panicked().map_or(RunError::Unassessed, RunError::Panicked);
+        let assessed = match assessed {
+            Ok(assessed) => assessed.transpose()?.flatten().ok_or_else(panicked),
+            Err(cause) => Err(RunError::Thread(cause)),
         };
         let (assessment, cache, survey) = match assessed {
-            Some((assessment, cache, survey)) => (assessment, cache, Some(survey)),
-            None => {
-                let panicked = group.panicked().map(RunError::Panicked);
-                let why = unable.or(panicked).unwrap_or(RunError::Unassessed);
+            Ok((assessment, cache, survey)) => (assessment, cache, Some(survey)),
+            Err(why) => {
                 let mut none = Assessment::default();
                 none.failed(why.to_string());
                 ended = ended.and(Err(why));
@@ -443,7 +443,8 @@ impl SavedRun {
         let lines = run.log.drain();
         let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
         kept = kept.and(folder.write_log(&logged));
-        let unjudged = Unjudged::from_assessment(&assessment);
+        let first = assessment.errors.first().cloned();
+        let unjudged = first.map(|first| Unjudged { failures: assessment.error_count(), first });
         let facts = RunFacts {
             unsent,
             fleet,
@@ -455,45 +456,20 @@ impl SavedRun {
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)
         };
-        Ok(AssessedRun {
-            plan: run.plan,
-            folder,
-            ended,
-            facts,
-            survey,
-            unjudged,
-            first_token,
-            kept,
-        })
+        let plan = run.plan;
+        Ok(AssessedRun { plan, folder, ended, facts, survey, unjudged, first_token, kept })
     }
 }
 
 impl AssessedRun {
     pub fn summarise(self) -> Result<MeasuredRun, FolderError> {
         trip("summarise");
-        let summary = match self.survey {
-            Some(survey) => self.folder.summarize_surveyed(&self.facts, survey)?,
-            None => self.folder.summarize(&self.facts)?,
+        let AssessedRun { plan, folder, ended, facts, survey, unjudged, first_token, kept } = self;
+        let summary = match survey {
+            Some(survey) => folder.summarize_surveyed(&facts, survey)?,
+            None => folder.summarize(&facts)?,
         };
-        let kept = self.kept.and(self.folder.write(&summary));
-        Ok(MeasuredRun {
-            plan: self.plan,
-            folder: self.folder,
-            ended: self.ended,
-            facts: self.facts,
-            summary,
-            unjudged: self.unjudged,
-            first_token: self.first_token,
-            kept,
-        })
-    }
-}
-
-impl Unjudged {
-    fn from_assessment(assessment: &Assessment) -> Option<Self> {
-        assessment
-            .errors
-            .first()
-            .map(|first| Unjudged { failures: assessment.error_count(), first: first.clone() })
+        let kept = kept.and(folder.write(&summary));
+        Ok(MeasuredRun { plan, folder, ended, facts, summary, unjudged, first_token, kept })
     }
 }

@@ -74,9 +74,7 @@ pub(crate) struct Watching {
 
 /// Opens the devices that a plan names, and reads them once. Blocks.
 pub(crate) fn open(plan: &Plan) -> Result<Option<DeviceAccess>, NoDevices> {
-    let Some(watched) = &plan.device_metrics else {
-        return Ok(None);
-    };
+    let Some(watched) = &plan.device_metrics else { return Ok(None) };
     let choice =
         if watched.only.is_empty() { Choice::All } else { Choice::Some(watched.only.clone()) };
     let (source, is_here): (Box<dyn Source>, bool) = match &watched.from {
@@ -139,9 +137,7 @@ impl Telemetry {
         folder: &std::path::Path,
         enlist: impl FnOnce(WatchedThread) + Send + 'static,
     ) -> Result<Option<Watching>, RunError> {
-        let Some(opened) = lock(&self.opened).take() else {
-            return Ok(None);
-        };
+        let Some(opened) = lock(&self.opened).take() else { return Ok(None) };
         let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
         let companion = Companion { log: Arc::clone(&log), enlist: Some(Box::new(enlist)) };
         let sources = (Some(opened.source), opened.host);
@@ -153,9 +149,7 @@ impl Telemetry {
 
     /// Takes the last sample, and ends the file.
     pub(crate) fn finish(&self, watching: Option<Watching>) {
-        let Some(Watching { watch, log }) = watching else {
-            return;
-        };
+        let Some(Watching { watch, log }) = watching else { return };
         let recording = watch.finish();
         // A source that hangs still has the log, but no more to write.
         let log = lock(&log).take();

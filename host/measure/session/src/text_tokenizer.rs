@@ -38,9 +38,7 @@ impl TextTokenizer {
     pub fn first_difference(&self, one: &str, other: &str) -> Option<u64> {
         let texts = [one.to_owned(), other.to_owned()];
         let tokens = self.0.encode(&texts, false).ok()?;
-        let [one, other] = &tokens[..] else {
-            return None;
-        };
+        let [one, other] = &tokens[..] else { return None };
         let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
         (same < one.len().max(other.len())).then_some(same as u64)
     }

@@ -37,6 +37,15 @@ fn backlog(bound: usize) -> Arc<Backlog> {
     Backlog::new(Clock::start(), bound)
 }
 
+/// A stream that waits, because this queue is full.
+fn full() -> (Arc<Backlog>, Stream, BacklogBytes) {
+    let backlog = backlog(100);
+    let mut stream = Stream::new(&backlog, 0);
+    let queued = backlog.queue(100);
+    assert!(!stream.may_read());
+    (backlog, stream, queued)
+}
+
 #[test]
 fn full_backlog_stops_readers_until_a_quarter_is_free() {
     let backlog = backlog(100);
@@ -95,10 +104,7 @@ fn pieces_wait_for_queued_frames() {
 #[test]
 fn bytes_after_a_wait_show_if_the_engine_waited() {
     for (bytes, throttled) in [(THROTTLED_BYTES - 1, false), (THROTTLED_BYTES, true)] {
-        let backlog = backlog(100);
-        let mut stream = Stream::new(&backlog, 0);
-        let queued = backlog.queue(100);
-        assert!(!stream.may_read());
+        let (backlog, mut stream, queued) = full();
         drop(queued);
         assert!(stream.may_read());
         stream.gate.read(bytes / 2);
@@ -116,10 +122,7 @@ fn bytes_after_a_wait_show_if_the_engine_waited() {
 #[test]
 fn bytes_after_a_long_wait_may_be_stamped_late() {
     for (bytes, is_late) in [(0, false), (1, true)] {
-        let backlog = backlog(100);
-        let mut stream = Stream::new(&backlog, 0);
-        let queued = backlog.queue(100);
-        assert!(!stream.may_read());
+        let (backlog, mut stream, queued) = full();
         std::thread::sleep(std::time::Duration::from(LATE));
         drop(queued);
         assert!(stream.may_read());
@@ -167,10 +170,7 @@ fn queued_bytes_do_not_make_the_backlog_tight() {
 
 #[test]
 fn new_measurement_resets_the_backlog() {
-    let backlog = backlog(100);
-    let mut stream = Stream::new(&backlog, 0);
-    let queued = backlog.queue(100);
-    assert!(!stream.may_read());
+    let (backlog, _stream, queued) = full();
     drop(queued);
     backlog.restart();
     let figures = backlog.figures(Nanos::ZERO);
@@ -201,7 +201,7 @@ fn every_waiting_reader_is_woken() {
             std::thread::spawn(move || {
                 for round in 0..2_000 {
                     let mut gate = Gate::new(&backlog, number);
-                    pollster_block(|cx| gate.poll(cx));
+                    pollster::block_on(std::future::poll_fn(|cx| gate.poll(cx)));
                     let held = backlog.queue(300 + (round % 7) * 100);
                     std::thread::yield_now();
                     drop(held);
@@ -213,18 +213,4 @@ fn every_waiting_reader_is_woken() {
         worker.join().unwrap();
     }
     assert_eq!(backlog.bytes(), 0);
-}
-
-/// Polls on this thread until it is ready. A waker that never comes hangs the test.
-fn pollster_block(mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    while poll(&mut Context::from_waker(&waker)).is_pending() {
-        std::thread::park();
-    }
 }

@@ -1,6 +1,6 @@
 //! A worker's connections: opened ahead of need, taken by requests, put back.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -9,17 +9,13 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-use super::types::{OpenAttempts, Worker, passed_on};
-use crate::pace::Signal;
+use super::types::{Worker, passed_on};
 use crate::transport::poller::Poller;
 use crate::transport::websocket::WebSocket;
-use crate::transport::{Connect, Connection, SHARED_BY};
-use model::clock::Clock;
-use model::connection::Reuse;
-use model::connection::Version;
+use crate::transport::{ByteStream, Connect, Connection, SHARED_BY};
+use model::connection::{Reuse, Version};
 use model::exchange::Class;
 use model::units::Nanos;
 
@@ -44,16 +40,9 @@ type Refusal = (Class, String);
 
 /// The connections of one worker.
 pub(super) struct Pool<C: Connect> {
-    connect: C,
+    worker: Rc<Worker<C>>,
     poller: Option<Poller>,
-    clock: Clock,
-    limit: Nanos,
-    reuse: Reuse,
-    signal: Signal,
-    opened: Arc<OpenAttempts>,
     places: Vec<Place<C::Io>>,
-    /// The number of places that are targets, where connections are opened ahead.
-    targets: usize,
     /// WebSockets that are being closed.
     leaving: Cell<usize>,
 }
@@ -78,39 +67,19 @@ struct Reserved<Io> {
 }
 
 /// A connection that is being opened for several requests.
-#[derive(Default)]
 struct Opening {
     /// Requests that wait for it.
     waiting: Cell<usize>,
     /// The outcome, once it is known: open, or why not.
-    result: OnceCell<Result<(), Refusal>>,
-    /// True once the task that opens it has ended.
-    is_over: Cell<bool>,
-    ended: Notify,
-}
-
-/// Tells the requests that wait for a connection that its task is gone, however it went.
-struct Over(Rc<Opening>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.is_over.set(true);
-        self.0.ended.notify_waiters();
-    }
+    outcome: watch::Receiver<Option<Result<(), Refusal>>>,
 }
 
 impl<C: Connect + Clone + 'static> Pool<C> {
     /// For this worker, on whose thread this poller serves the sockets.
-    pub fn new(worker: &Worker<C>, poller: Option<Poller>) -> Self {
+    pub fn new(worker: &Rc<Worker<C>>, poller: Option<Poller>) -> Self {
         Pool {
-            connect: worker.connect.clone(),
+            worker: Rc::clone(worker),
             poller,
-            clock: worker.clock,
-            limit: worker.timeouts.connect,
-            reuse: worker.reuse,
-            signal: worker.signal.clone(),
-            opened: Arc::clone(&worker.opened),
-            targets: worker.targets.max(1) as usize,
             places: (0..worker.places.max(worker.targets).max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
@@ -143,8 +112,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         for _ in 0..count.min(OPENING) {
             let (pool, next) = (Rc::clone(&self), Rc::clone(&next));
             openers.spawn_local(async move {
-                while next.get() < count && !pool.signal.is_stopped() {
-                    let target = next.replace(next.get() + 1) % pool.targets;
+                while next.get() < count && !pool.worker.signal.is_stopped() {
+                    let target = next.replace(next.get() + 1) % pool.worker.targets.max(1) as usize;
                     Rc::clone(&pool).open_spare(target as u32).await;
                 }
             });
@@ -157,23 +126,21 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     /// Opens one connection to a target ahead of need, unless one that can be shared is there.
     pub(crate) async fn open_spare(self: Rc<Self>, target: u32) {
         let place = self.place(target);
-        let opened = match self.connect.version() {
-            Version::Http1 => {
-                let opened = self.open(target).await;
-                opened.map(|connection| place.idle.borrow_mut().push_back(connection))
-            }
+        let opened = match self.worker.connect.version() {
+            Version::Http1 => (self.open(target).await)
+                .map(|connection| place.idle.borrow_mut().push_back(connection)),
             Version::Http2 => self.shared(target, false).await.map(drop),
         };
-        self.opened.settled.fetch_add(1, Ordering::AcqRel);
+        self.worker.opened.settled.fetch_add(1, Ordering::AcqRel);
         if opened.is_err() {
-            self.opened.failed.fetch_add(1, Ordering::AcqRel);
+            self.worker.opened.failed.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     async fn open(&self, target: u32) -> Result<Connection<C::Io>, Refusal> {
-        let limit = Duration::from(self.limit);
+        let limit = Duration::from(self.worker.timeouts.connect);
         let poller = self.poller.as_ref();
-        let opening = Connection::open(&self.connect, target, self.clock, poller);
+        let opening = Connection::open(&self.worker.connect, target, self.worker.clock, poller);
         match tokio::time::timeout(limit, opening).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(cause)) => Err((Class::Refused, cause)),
@@ -190,13 +157,13 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         target: u32,
         session: Option<&str>,
     ) -> Result<Connection<C::Io>, Refusal> {
-        if self.connect.version() == Version::Http2 {
+        if self.worker.connect.version() == Version::Http2 {
             return self.shared(target, true).await;
         }
         let own = {
             let mut kept = self.place(target).kept.borrow_mut();
-            kept.close_stale(self.clock.now());
-            session.and_then(|session| kept.take(session))
+            kept.close_stale(self.worker.clock.now());
+            session.and_then(|session| kept.connections.remove(session)).map(|(_, own)| own)
         };
         if let Some(connection) = self.checked(own).await {
             return Ok(connection);
@@ -217,7 +184,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     /// The connection, if it can still be used.
     async fn checked(&self, connection: Option<Connection<C::Io>>) -> Option<Connection<C::Io>> {
         let mut connection = connection?;
-        let is_stale = is_stale(&connection, self.clock.now());
+        let is_stale = is_stale(&connection, self.worker.clock.now());
         let is_usable = !is_stale && poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
         is_usable.then_some(connection)
     }
@@ -245,12 +212,12 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     /// Starts to open a connection that can be shared, on a task of its own. Others may wait for it
     /// even if its first request is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
-        let opening = Rc::new(Opening::default());
+        let (sender, outcome) = watch::channel(None);
+        let opening = Rc::new(Opening { waiting: Cell::new(0), outcome });
         let place = self.place(target);
         place.openings.borrow_mut().push(Rc::clone(&opening));
         let (pool, begun) = (Rc::clone(self), Rc::clone(&opening));
         tokio::task::spawn_local(async move {
-            let _over = Over(Rc::clone(&begun));
             let opened = pool.open(target).await;
             let place = pool.place(target);
             let mut openings = place.openings.borrow_mut();
@@ -264,7 +231,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                 idle.retain(Connection::is_open);
                 idle.push_back(connection);
             });
-            let _ = begun.result.set(result);
+            sender.send_replace(Some(result));
         });
         opening
     }
@@ -290,12 +257,12 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         session: Option<Arc<str>>,
         connection: Connection<C::Io>,
     ) {
-        match (self.reuse, session) {
+        match (self.worker.reuse, session) {
             _ if matches!(connection, Connection::Http2(_)) => {}
             (Reuse::Never, _) => {}
             (Reuse::Session, Some(session)) => {
                 let mut kept = self.place(target).kept.borrow_mut();
-                kept.close_stale(self.clock.now());
+                kept.close_stale(self.worker.clock.now());
                 kept.put(session, connection);
             }
             (Reuse::Session, None) | (Reuse::KeepAlive, _) => {
@@ -306,15 +273,12 @@ impl<C: Connect + Clone + 'static> Pool<C> {
 }
 
 /// True if a connection has been idle for too long to be used again.
-fn is_stale<Io>(connection: &Connection<Io>, now: Nanos) -> bool
-where
-    Io: AsyncRead + AsyncWrite + Unpin + 'static,
-{
+fn is_stale<Io: ByteStream>(connection: &Connection<Io>, now: Nanos) -> bool {
     let since = connection.idle_since();
     since.is_some_and(|since| now.since(since) > REUSE_WITHIN)
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Place<Io> {
+impl<Io: ByteStream> Place<Io> {
     /// A free place on a connection that is there.
     fn share(&self) -> Option<Connection<Io>> {
         self.idle.borrow().iter().find_map(Connection::share)
@@ -331,24 +295,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Place<Io> {
 impl Opening {
     /// Waits for its end.
     async fn wait(&self) -> Result<(), Refusal> {
-        loop {
-            let ended = self.ended.notified();
-            if let Some(result) = self.result.get() {
-                return result.clone();
-            }
+        match self.outcome.clone().wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
             // So the panic reaches the worker, whose task this is.
-            assert!(!self.is_over.get(), "the task that opens a connection panicked");
-            ended.await;
+            _ => panic!("the task that opens a connection panicked"),
         }
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Reserved<Io> {
-    fn take(&mut self, session: &str) -> Option<Connection<Io>> {
-        let (_, connection) = self.connections.remove(session)?;
-        Some(connection)
-    }
-
+impl<Io: ByteStream> Reserved<Io> {
     /// Keeps a connection; closes the longest-waiting one if there are too many.
     fn put(&mut self, session: Arc<str>, connection: Connection<Io>) {
         let number = self.next;

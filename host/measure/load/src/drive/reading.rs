@@ -6,18 +6,17 @@
 
 mod conversation;
 mod streaming;
+mod watched;
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 pub(super) use conversation::Inputs;
@@ -25,11 +24,11 @@ pub(super) use conversation::Inputs;
 use super::lazy_timer::LazyTimer;
 use super::types::{End, Reply, Worker};
 use crate::backlog::{Backlog, BacklogBytes, Gate};
-use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered, visible};
+use crate::transport::{self, ByteStream, Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
-use model::frame::{self, Framer, Frames, Framing};
+use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
@@ -99,17 +98,19 @@ pub(super) struct FinishedReply<Io> {
 }
 
 impl Reading {
+    /// Of a request with these instants, whose exchange this client held up until `excused`.
     pub fn new<C>(
         worker: &Worker<C>,
         (key, reply): (u64, &Rc<dyn Reply>),
-        framing: Framing,
-        marks: &Rc<Marks>,
+        (framing, is_step): (Framing, bool),
+        (marks, first): (&Rc<Marks>, &Rc<Marks>),
+        excused: Nanos,
     ) -> Self {
         Reading {
             reply: Rc::clone(reply),
             marks: Rc::clone(marks),
-            first: Rc::clone(marks),
-            is_step: false,
+            first: Rc::clone(first),
+            is_step,
             framing,
             framer: Framer::new(framing),
             frames: Frames::default(),
@@ -117,21 +118,13 @@ impl Reading {
             handed_on: false,
             is_over: false,
             last_frame: Nanos::ZERO,
-            timer: TokenTimer::new(worker.clock, worker.timeouts),
+            timer: TokenTimer::new(worker.clock, worker.timeouts, excused),
             backlog: Arc::clone(&worker.backlog),
             gate: Gate::new(&worker.backlog, key),
             stall: None,
             held: worker.backlog.hold(),
             bytes: 0,
         }
-    }
-
-    /// It is one of several replies of an exchange whose first request has these instants. The
-    /// exchange was held up by this client until `excused`.
-    pub fn of_several(&mut self, first: &Rc<Marks>, excused: Nanos) {
-        self.first = Rc::clone(first);
-        self.is_step = true;
-        self.timer.excused = excused;
     }
 
     /// True if tokens have timeouts. A reply in one piece has none of its own, but several requests
@@ -154,7 +147,7 @@ impl Reading {
                     Unanswered::Unsent(request) => NoHead::Unsent(request),
                 }));
             }
-            let output = self.is_step.then(|| output_of(&self.reply)).flatten();
+            let output = self.is_step.then(|| self.reply.progress().output()).flatten();
             if self.is_timed()
                 && let Poll::Ready((class, what)) =
                     self.timer.poll_head(cx, self.first.sent.get(), output)
@@ -167,14 +160,11 @@ impl Reading {
     }
 
     /// Reads the beginning of an error reply.
-    pub async fn error_body<Io>(
+    pub async fn error_body<Io: ByteStream>(
         &mut self,
         connection: &mut Connection<Io>,
         headers: &HeaderMap,
-    ) -> (End, Nanos)
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
+    ) -> (End, Nanos) {
         let mut body = Beginning(Vec::new());
         let idle = Duration::from(self.timer.timeouts.token_gap);
         let marks = Rc::clone(&self.marks);
@@ -198,20 +188,16 @@ impl Reading {
     /// meanwhile is not its fault, so the timeouts for tokens do not run.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let was_closed = self.gate.is_closed();
-        match self.gate.poll(cx) {
-            Poll::Ready(()) if was_closed => {
-                self.timer.excuse();
-                Poll::Ready(())
-            }
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => {
-                // Complete frames can be decoded, and make room.
-                self.hand_on();
-                self.frames = Frames::default();
-                self.count();
-                Poll::Pending
-            }
+        let polled = self.gate.poll(cx);
+        if polled.is_pending() {
+            // Complete frames can be decoded, and make room.
+            self.hand_on();
+            self.frames = Frames::default();
+            self.count();
+        } else if was_closed {
+            self.timer.excuse();
         }
+        polled
     }
 
     /// Lets another reply go on where this one may be read although the bound is reached, and there
@@ -225,11 +211,7 @@ impl Reading {
         if has_read {
             self.stall = Some(Box::pin(tokio::time::sleep(STALLED)));
         }
-        let is_over = match &mut self.stall {
-            Some(stall) => stall.as_mut().poll(cx).is_ready(),
-            None => true,
-        };
-        if is_over {
+        if self.stall.as_mut().is_none_or(|stall| stall.as_mut().poll(cx).is_ready()) {
             self.stall = None;
             self.gate.end_exemption();
         }
@@ -257,11 +239,9 @@ impl Reading {
         }
         self.handed_on = true;
         // With many replies, frames that wait for their batch fill the bound too.
-        let next = if self.is_over || self.backlog.is_tight() {
-            Frames::default()
-        } else {
-            let spare = self.backlog.spares.take();
-            spare.unwrap_or_else(|| self.like_these())
+        let next = match self.is_over || self.backlog.is_tight() {
+            true => Frames::default(),
+            false => self.backlog.spares.take().unwrap_or_else(|| self.like_these()),
         };
         let frames = std::mem::replace(&mut self.frames, next);
         let queued = self.backlog.queue(frames.memory());
@@ -289,7 +269,7 @@ impl Reading {
             if !self.wait_until_decoded() {
                 self.timer.excuse();
             }
-            let output = output_of(&self.reply);
+            let output = self.reply.progress().output();
             if let Some(given_up) = self.timer.judge(self.first.sent.get(), output) {
                 return Poll::Ready(given_up);
             }
@@ -301,7 +281,7 @@ impl Reading {
     /// is. Timeouts rarely come near, and must not depend on how busy the decode threads are.
     fn wait_until_decoded(&self) -> bool {
         for _ in 0..1_000 {
-            if self.reply.progress().decoded.load(Ordering::Acquire) >= self.last_frame.0 {
+            if self.reply.progress().decoded() >= self.last_frame {
                 return true;
             }
             std::thread::sleep(Duration::from_micros(50));
@@ -344,57 +324,31 @@ impl Sink for Reading {
 
     fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
         match self.framing {
-            Framing::Grpc => {
-                let fields = visible(fields).map(|(name, value)| (name.as_str(), value.as_bytes()));
-                self.take(at, &frame::trailers(fields))
-            }
+            Framing::Grpc => self.take(at, &transport::trailers(fields)),
             _ => Ok(()),
         }
     }
 }
 
-/// Arrival of the last decoded output.
-fn output_of(reply: &Rc<dyn Reply>) -> Option<Nanos> {
-    match reply.progress().output.load(Ordering::Acquire) {
-        0 => None,
-        at => Some(Nanos(at)),
-    }
-}
-
-/// The wait before a next request of an exchange, to which the timeouts for tokens apply as well.
-pub(super) struct Pause {
-    reply: Rc<dyn Reply>,
-    first: Rc<Marks>,
-    timer: TokenTimer,
-}
-
-impl Pause {
-    /// In an exchange whose first request has these instants, and which this client held up until
-    /// `excused`.
-    pub fn new<C>(
-        worker: &Worker<C>,
-        reply: &Rc<dyn Reply>,
-        first: &Rc<Marks>,
-        excused: Nanos,
-    ) -> Self {
-        let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
-        timer.excused = excused;
-        Pause { reply: Rc::clone(reply), first: Rc::clone(first), timer }
-    }
-
-    /// Waits until an instant.
-    ///
-    /// # Errors
-    /// A timeout that passes before.
-    pub async fn wait(mut self, until: Nanos) -> Result<(), (Class, String)> {
-        // Nothing more is decoded meanwhile.
-        let (sent, output) = (self.first.sent.get(), output_of(&self.reply));
-        let clock = self.timer.clock;
-        let overdue = poll_fn(|cx| self.timer.poll_head(cx, sent, output));
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep_until(clock.instant(until)) => Ok(()),
-            given_up = overdue => Err(given_up),
+/// Waits until an instant before a next request of an exchange. The exchange's first request has
+/// these instants, and this client held the exchange up until `excused`.
+///
+/// # Errors
+/// A timeout for tokens that passes before.
+pub(super) async fn pause<C>(
+    worker: &Worker<C>,
+    reply: &Rc<dyn Reply>,
+    (sent, excused): (Option<Nanos>, Nanos),
+    until: Nanos,
+) -> Result<(), End> {
+    let mut timer = TokenTimer::new(worker.clock, worker.timeouts, excused);
+    // Nothing more is decoded meanwhile.
+    let output = reply.progress().output();
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep_until(worker.clock.instant(until)) => Ok(()),
+        (class, what) = poll_fn(|cx| timer.poll_head(cx, sent, output)) => {
+            Err(End::Broke(class, what))
         }
     }
 }
@@ -420,8 +374,8 @@ struct TokenTimer {
 }
 
 impl TokenTimer {
-    fn new(clock: Clock, timeouts: Timeouts) -> Self {
-        TokenTimer { clock, timeouts, alarm: None, excused: Nanos::ZERO }
+    fn new(clock: Clock, timeouts: Timeouts, excused: Nanos) -> Self {
+        TokenTimer { clock, timeouts, alarm: None, excused }
     }
 
     /// The reply was not read until now.
@@ -429,21 +383,14 @@ impl TokenTimer {
         self.excused = self.clock.now();
     }
 
-    /// The shortest timeout that may have passed.
-    fn shortest(&self) -> Nanos {
-        let gap = self.timeouts.token_gap;
-        self.timeouts.first_token.map_or(gap, |first| first.min(gap))
-    }
-
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let alarm = match &mut self.alarm {
-            Some(alarm) => alarm,
-            None => {
-                let at = self.clock.now() + self.shortest();
-                let sleep = tokio::time::sleep_until(self.clock.instant(at));
-                self.alarm.insert(LazyTimer::new(sleep))
-            }
-        };
+        let alarm = self.alarm.get_or_insert_with(|| {
+            // The shortest timeout that may have passed.
+            let gap = self.timeouts.token_gap;
+            let shortest = self.timeouts.first_token.map_or(gap, |first| first.min(gap));
+            let at = self.clock.instant(self.clock.now() + shortest);
+            LazyTimer::new(tokio::time::sleep_until(at))
+        });
         alarm.poll(cx)
     }
 
@@ -469,26 +416,20 @@ impl TokenTimer {
     fn judge(&mut self, sent: Option<Nanos>, output: Option<Nanos>) -> Option<(Class, String)> {
         let now = self.clock.now();
         let gap = self.timeouts.token_gap;
-        let (class, until, what) = match (output, self.timeouts.first_token) {
-            (Some(output), _) => (
-                Class::TokenGapTimeout,
-                output.max(self.excused) + gap,
-                ("no more of the answer arrived for", gap),
-            ),
-            (None, Some(first)) => (
-                Class::FirstTokenTimeout,
-                sent.unwrap_or(now).max(self.excused) + first,
-                ("nothing of the answer arrived within", first),
-            ),
-            // Checked again when a first token may have arrived, and a second one not.
-            (None, None) => {
-                (Class::TokenGapTimeout, now + gap, ("no more of the answer arrived for", gap))
+        let (until, span, class, words) = match (output, self.timeouts.first_token) {
+            (None, Some(first)) => {
+                let words = "nothing of the answer arrived within";
+                let until = sent.unwrap_or(now).max(self.excused) + first;
+                (until, first, Class::FirstTokenTimeout, words)
+            }
+            (output, _) => {
+                // Without one, checked again when a first token may have arrived, and a second not.
+                let until = output.map_or(now, |output| output.max(self.excused)) + gap;
+                (until, gap, Class::TokenGapTimeout, "no more of the answer arrived for")
             }
         };
         if now >= until {
-            let (words, span) = what;
-            let message = format!("{words} {}", model::duration::format(span.into()));
-            return Some((class, message));
+            return Some((class, format!("{words} {}", model::duration::format(span.into()))));
         }
         if let Some(alarm) = &mut self.alarm {
             // If a first token arrives by then, the next one may be overdue before `until`.

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use super::demand::{Kind, Outgoing};
 use super::pool::Pool;
-use super::reading::{Inputs, NoHead, Reading};
+use super::reading::Inputs;
+use super::talk::Trail;
 use super::types::{End, Reply, Worker};
 use crate::transport::websocket::handshake::Handshake;
-use crate::transport::{Connect, Marks, Request};
+use crate::transport::{Connect, Request};
 use model::exchange::{Class, Open};
 use model::frame::Framing;
 
@@ -27,40 +28,21 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange: &mut Open,
         (request, messages): (Request, Vec<Outgoing>),
         (key, reply): (u64, &Rc<dyn Reply>),
-        marks: &Rc<Marks>,
+        trail: &Trail,
         inputs: &Inputs,
     ) -> End {
         let place = exchange.request.prepared.target;
-        let prepared = &exchange.request.prepared;
-        let cookies = self.jars.as_deref().map(|jars| jars.cookies(prepared, key));
-        let request = match &cookies {
-            Some(cookies) => cookies.add(request),
-            None => request,
-        };
         let (request, handshake) = match Handshake::begin(request) {
             Ok(begun) => begun,
             Err(what) => return End::Broke(Class::Refused, what),
         };
+        let asking = (request, place, FRAMING, false);
         // Never reserved for a conversation: it carries nothing afterwards.
-        let mut connection = match pool.take(place, None).await {
-            Ok(connection) => connection,
-            Err((class, cause)) => return End::Broke(class, cause),
+        let asked = self.ask(pool, exchange, asking, None, (key, reply), trail).await;
+        let (mut connection, mut reading, head) = match asked {
+            Ok(asked) => asked,
+            Err(end) => return end,
         };
-        exchange.connection = Some(connection.facts());
-        let mut reading = Reading::new(self, (key, reply), FRAMING, marks);
-        let head = match reading.head(connection.send(request, marks)).await {
-            Ok(head) => head,
-            Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
-            Err(NoHead::Unsent(_)) => {
-                let cause = "the connection was closed before the handshake was sent";
-                return End::Broke(Class::Reset, cause.to_owned());
-            }
-        };
-        if let Some(cookies) = &cookies {
-            cookies.take(&head.headers);
-        }
-        exchange.status = Some(head.status);
-        exchange.headers = Some(connection.last_read());
         if head.status >= REFUSED {
             let (end, at) = reading.error_body(&mut connection, &head.headers).await;
             exchange.ended = Some(at);

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
 
 use super::demand::{Course, Demand, First, Kind, Step};
 use super::pool::Pool;
-use super::reading::{Inputs, NoHead, Pause, Reading};
-use super::types::{Abort, End, Reply, Worker};
-use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
+use super::reading::{Inputs, NoHead, Reading, pause};
+use super::types::{End, Reply, Worker};
+use crate::transport::{Connect, Connection, GRPC_STATUS, Head, Marks, Request, Sink as _};
 use model::exchange::{self, Class, Open};
 use model::frame::Framing;
 use model::units::Nanos;
@@ -24,8 +25,8 @@ const PATIENCE: Nanos = Nanos(50_000_000);
 
 /// The known times of an exchange under way, also if it is given up at any point.
 pub(super) struct Trail {
-    /// The marks of the first request.
-    first: Rc<Marks>,
+    /// The instants of the first request.
+    pub first: Rc<Marks>,
     /// The marks of the request under way.
     current: RefCell<Rc<Marks>>,
     /// The longest time that bytes of the replies before this one were in the socket.
@@ -60,11 +61,6 @@ impl Default for Trail {
 }
 
 impl Trail {
-    /// The instants of the first request.
-    pub fn first(&self) -> &Rc<Marks> {
-        &self.first
-    }
-
     /// Begins another request.
     fn next(&self) {
         let before = self.current.replace(Rc::default());
@@ -110,42 +106,32 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange: &mut Open,
         (request, framing, course): (Request, Framing, Course),
         session: Option<&Arc<str>>,
-        (key, reply): (u64, &Rc<dyn Reply>),
-        (trail, inputs, halt): (&Trail, &mut Option<Inputs>, &Abort),
+        to: (u64, &Rc<dyn Reply>),
+        (trail, inputs, halt): (&Trail, &mut Option<Inputs>, &CancellationToken),
     ) -> End {
         if let Course::Socket(messages) = course {
             let inputs = inputs.insert(Inputs::default());
-            let (to, of) = ((request, messages), (key, reply));
-            return self.converse(pool, exchange, to, of, trail.first(), inputs).await;
+            return self.converse(pool, exchange, (request, messages), to, trail, inputs).await;
         }
         let place = exchange.request.prepared.target;
-        let mut saying = Saying {
-            request,
-            place,
-            framing,
-            accepted: Vec::new(),
-            context: Vec::new(),
-            is_step: false,
-        };
+        let (accepted, context) = (Vec::new(), Vec::new());
+        let mut saying = Saying { request, place, framing, accepted, context, is_step: false };
         let Course::Steps(first) = course else {
-            return self.say(pool, exchange, saying, session, (key, reply), trail).await;
+            return self.say(pool, exchange, saying, session, to, trail).await;
         };
         let First { accepted, context, fields } = *first;
         (saying.accepted, saying.context, saying.is_step) = (accepted, context, true);
+        let reply = to.1;
         let mut demands = reply.demands(place, Kind::Steps);
         exchange.steps.push(exchange::Step::default());
         loop {
-            let end = self.say(pool, exchange, saying, session, (key, reply), trail).await;
+            let end = self.say(pool, exchange, saying, session, to, trail).await;
             trail.note(exchange);
             if let Some(step) = exchange.steps.last_mut() {
                 step.ended = exchange.ended;
             }
-            let End::Whole { .. } = end else {
-                return end;
-            };
-            let Some(step) = self.demanded(reply, &mut demands, trail).await else {
-                return end;
-            };
+            let End::Whole { .. } = end else { return end };
+            let Some(step) = self.demanded(reply, &mut demands, trail).await else { return end };
             // A later event may still end the exchange at its own instant.
             let since = exchange.ended.take();
             if let Err(end) = self.pause(&step, since, reply, trail, halt).await {
@@ -193,17 +179,17 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         ended: Option<Nanos>,
         reply: &Rc<dyn Reply>,
         trail: &Trail,
-        halt: &Abort,
+        halt: &CancellationToken,
     ) -> Result<(), End> {
         let until = ended.unwrap_or_else(|| self.clock.now()) + step.delay;
-        let pause = Pause::new(self, reply, trail.first(), trail.excused.get());
+        let held_up = (trail.first.sent.get(), trail.excused.get());
         tokio::select! {
             biased;
-            () = halt.came() => Err(End::Broke(
+            () = halt.cancelled() => Err(End::Broke(
                 Class::Interrupted,
                 "the run was stopped before the next request of this exchange was sent".to_owned(),
             )),
-            waited = pause.wait(until) => waited.map_err(|(class, what)| End::Broke(class, what)),
+            waited = pause(self, reply, held_up, until) => waited,
         }
     }
 
@@ -214,59 +200,22 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange: &mut Open,
         saying: Saying,
         session: Option<&Arc<str>>,
-        (key, reply): (u64, &Rc<dyn Reply>),
+        to: (u64, &Rc<dyn Reply>),
         trail: &Trail,
     ) -> End {
-        let Saying { mut request, place, framing, accepted, context, is_step } = saying;
-        let marks = Rc::clone(&trail.current.borrow());
-        let prepared = &exchange.request.prepared;
-        let jars = self.jars.as_deref().filter(|_| place == prepared.target);
-        let cookies = jars.map(|jars| jars.cookies(prepared, key));
-        if let Some(cookies) = &cookies {
-            request = cookies.add(request);
-        }
-        let (mut connection, mut reading, head) = loop {
-            let mut connection = match pool.take(place, session.map(|session| &**session)).await {
-                Ok(connection) => connection,
-                Err((class, cause)) => return End::Broke(class, cause),
-            };
-            let facts = connection.facts();
-            if exchange.steps.len() <= 1 {
-                exchange.connection = Some(facts);
-            }
-            if let Some(step) = exchange.steps.last_mut() {
-                step.connection = Some(facts);
-            }
-            let mut reading = Reading::new(self, (key, reply), framing, &marks);
-            if is_step {
-                reading.of_several(trail.first(), trail.excused.get());
-            }
-            match reading.head(connection.send(request, &marks)).await {
-                Ok(head) => break (connection, reading, head),
-                Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
-                // Nothing of it was sent, so using another connection is not a second attempt.
-                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
-                Err(NoHead::Unsent(_)) => {
-                    let cause = "a new connection was closed before a request was sent";
-                    return End::Broke(Class::Reset, cause.to_owned());
-                }
-            }
+        let Saying { request, place, framing, accepted, context, is_step } = saying;
+        let asking = (request, place, framing, is_step);
+        let asked = self.ask(pool, exchange, asking, session.map(|own| &**own), to, trail).await;
+        let (mut connection, mut reading, head) = match asked {
+            Ok(asked) => asked,
+            Err(end) => return end,
         };
-        let headers = connection.last_read();
-        if let Some(cookies) = &cookies {
-            cookies.take(&head.headers);
-        }
-        exchange.status = Some(head.status);
-        exchange.headers.get_or_insert(headers);
-        if let Some(step) = exchange.steps.last_mut() {
-            (step.status, step.headers) = (Some(head.status), Some(headers));
-        }
         let is_decoded = (200..300).contains(&head.status) || accepted.contains(&head.status);
         if is_decoded && let Some(wrong) = not_as_asked(&head.headers, framing) {
             return End::Broke(Class::Protocol, wrong);
         }
         let (end, at, mut connection, bytes) = if is_decoded {
-            reply.head(head.status, &head.headers, framing, context);
+            to.1.head(head.status, &head.headers, framing, context);
             // A reply of gRPC without a message has its trailer fields in its head.
             if head.headers.contains_key(GRPC_STATUS)
                 && let Err(wrong) = reading.trailers(connection.last_read(), &head.headers)
@@ -292,6 +241,61 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             pool.put_back(place, session.map(Arc::clone), connection);
         }
         end
+    }
+
+    /// Sends one request, with the cookies of its conversation, and waits for the head of the
+    /// reply. The error ends the exchange.
+    pub(super) async fn ask(
+        &self,
+        pool: &Rc<Pool<C>>,
+        exchange: &mut Open,
+        (mut request, place, framing, is_step): (Request, u32, Framing, bool),
+        session: Option<&str>,
+        (key, reply): (u64, &Rc<dyn Reply>),
+        trail: &Trail,
+    ) -> Result<(Connection<C::Io>, Reading, Head), End> {
+        let marks = Rc::clone(&trail.current.borrow());
+        let prepared = &exchange.request.prepared;
+        let jars = self.jars.as_deref().filter(|_| place == prepared.target);
+        let cookies = jars.map(|jars| jars.cookies(prepared, key));
+        if let Some(cookies) = &cookies {
+            request = cookies.add(request);
+        }
+        let (connection, reading, head) = loop {
+            let taken = pool.take(place, session).await;
+            let mut connection = taken.map_err(|(class, cause)| End::Broke(class, cause))?;
+            let facts = connection.facts();
+            if exchange.steps.len() <= 1 {
+                exchange.connection = Some(facts);
+            }
+            if let Some(step) = exchange.steps.last_mut() {
+                step.connection = Some(facts);
+            }
+            let instants = (&marks, &trail.first);
+            let excused = trail.excused.get();
+            let mut reading =
+                Reading::new(self, (key, reply), (framing, is_step), instants, excused);
+            match reading.head(connection.send(request, &marks)).await {
+                Ok(head) => break (connection, reading, head),
+                Err(NoHead::GivenUp(class, cause)) => return Err(End::Broke(class, cause)),
+                // Nothing of it was sent, so using another connection is not a second attempt.
+                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
+                Err(NoHead::Unsent(_)) => {
+                    let cause = "a new connection was closed before a request was sent";
+                    return Err(End::Broke(Class::Reset, cause.to_owned()));
+                }
+            }
+        };
+        let headers = connection.last_read();
+        if let Some(cookies) = &cookies {
+            cookies.take(&head.headers);
+        }
+        exchange.status = Some(head.status);
+        exchange.headers.get_or_insert(headers);
+        if let Some(step) = exchange.steps.last_mut() {
+            (step.status, step.headers) = (Some(head.status), Some(headers));
+        }
+        Ok((connection, reading, head))
     }
 }
 

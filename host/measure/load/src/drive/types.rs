@@ -1,12 +1,11 @@
 //! The types of a worker: its orders, its requests, and the receivers of replies.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hyper::HeaderMap;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinError;
 
 use super::demand::{Course, Demand, Kind};
@@ -96,9 +95,9 @@ pub struct DecodeProgress {
 }
 
 impl DecodeProgress {
-    /// True if any output was decoded.
-    pub(crate) fn has_output(&self) -> bool {
-        self.output.load(Ordering::Acquire) > 0
+    /// Returns when the last decoded output arrived.
+    pub(crate) fn output(&self) -> Option<Nanos> {
+        Some(Nanos(self.output.load(Ordering::Acquire))).filter(|at| *at > Nanos::ZERO)
     }
 
     /// Returns when the last decoded frame arrived.
@@ -170,27 +169,5 @@ pub(super) fn passed_on(ended: Result<(), JoinError>) {
         && let Ok(panic) = error.try_into_panic()
     {
         std::panic::resume_unwind(panic);
-    }
-}
-
-/// The order to give up the requests in flight, or to send no more; for running tasks and for tasks
-/// yet to begin.
-#[derive(Default)]
-pub(super) struct Abort {
-    raised: Cell<bool>,
-    waiting: Notify,
-}
-
-impl Abort {
-    pub fn raise(&self) {
-        self.raised.set(true);
-        self.waiting.notify_waiters();
-    }
-
-    pub async fn came(&self) {
-        let notified = self.waiting.notified();
-        if !self.raised.get() {
-            notified.await;
-        }
     }
 }

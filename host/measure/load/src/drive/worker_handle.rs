@@ -32,7 +32,6 @@ const INERTIA: u64 = 16;
 /// The sender of a worker's orders.
 pub struct WorkerHandle {
     orders: UnboundedSender<Order>,
-    requests: Arc<Requests>,
     napper: Napper,
 }
 
@@ -77,25 +76,22 @@ pub struct Napper {
 impl WorkerHandle {
     /// A handle, and the other end for its worker.
     pub fn new() -> (Self, UnboundedReceiver<Order>) {
+        // Without a bound, because the pacer waits for no reader. The reader takes all orders before
+        // it reads a reply, so the queue holds the requests that came due within one of its turns.
         let (orders, worker) = unbounded_channel();
-        let requests: Arc<Requests> = Arc::default();
-        let handle = WorkerHandle {
-            orders,
-            napper: Napper { thread: Arc::default(), requests: Arc::clone(&requests) },
-            requests,
-        };
-        (handle, worker)
+        (WorkerHandle { orders, napper: Napper::default() }, worker)
     }
 
     /// Has a request sent.
     pub fn send(&self, job: Box<Job>) {
-        self.requests.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.put(Order::Send(job, InFlight(Arc::clone(&self.requests))));
+        let requests = Arc::clone(&self.napper.requests);
+        requests.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.put(Order::Send(job, InFlight(requests)));
     }
 
     /// The requests that it was given and that have not ended.
     fn in_flight(&self) -> usize {
-        self.requests.in_flight.load(Ordering::Relaxed)
+        self.napper.requests.in_flight.load(Ordering::Relaxed)
     }
 
     /// Gives an order.
@@ -161,7 +157,7 @@ mod tests {
         let workers: Vec<WorkerHandle> = (0..3).map(|_| WorkerHandle::new().0).collect();
         assert_eq!([0, 1, 2, 3].map(|turn| idlest(&workers, turn)), [0, 1, 2, 0]);
         let begin = |worker: usize| {
-            let requests = Arc::clone(&workers[worker].requests);
+            let requests = Arc::clone(&workers[worker].napper.requests);
             requests.in_flight.fetch_add(1, Ordering::Relaxed);
             InFlight(requests)
         };
@@ -175,8 +171,8 @@ mod tests {
     #[test]
     fn naps_are_short_compared_with_replies() {
         let (worker, _orders) = WorkerHandle::new();
-        let request = InFlight(Arc::clone(&worker.requests));
-        let nap = |at| worker.requests.nap(Nanos(at));
+        let request = InFlight(Arc::clone(&worker.napper.requests));
+        let nap = |at| worker.napper.requests.nap(Nanos(at));
         assert_eq!(nap(7_000_000_000), Duration::ZERO, "they have just begun");
         assert_eq!(nap(7_200_000_000), Duration::from_micros(200));
         request.lasted(Nanos(50_000_000));

@@ -64,6 +64,8 @@ impl<Item> Clone for Announcer<Item> {
 
 /// News for the pacer that this signal wakes.
 pub fn newsfeed<Item>(signal: &Signal) -> (Announcer<Item>, Newsfeed<Item>) {
+    // The memory of sessions bounds it: each request of a session comes as news once, and at the
+    // bound no session begins.
     let (sender, news) = crossbeam_channel::unbounded();
     let unsettled = Arc::new(AtomicUsize::new(0));
     let announcer =

@@ -69,6 +69,8 @@ impl Signal {
             aborted: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             watched: AtomicBool::new(false),
+            // The requests in flight bound it: each brings one entry, and the pacer takes all entries
+            // out before it sends another request.
             freed: crossbeam_channel::unbounded(),
             woken: AtomicBool::new(false),
             wake,

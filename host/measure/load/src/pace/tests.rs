@@ -7,6 +7,10 @@ use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 
+fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
+    Pacing { origin: Nanos::ZERO, duration: None, slots, by_session, capped, thinking: None }
+}
+
 /// Runs a phase on a paused clock with replies that take `service` each.
 async fn run(
     arrival: Arrival,
@@ -16,14 +20,9 @@ async fn run(
     service: Duration,
 ) -> Vec<(u32, Verdict, Nanos)> {
     let think = if let Arrival::Closed { think, .. } = arrival { think } else { None };
-    let pacing = Pacing {
-        origin: Nanos::ZERO,
-        duration,
-        slots,
-        by_session: true,
-        capped: arrival.is_open() && slots.is_some(),
-        thinking: think.map(|think| Thinking { think, seed: 1, first: 0, step: 1 }),
-    };
+    let thinking = think.map(|think| Thinking { think, seed: 1, first: 0, step: 1 });
+    let capped = arrival.is_open() && slots.is_some();
+    let pacing = Pacing { duration, thinking, ..pacing(slots, true, capped) };
     let due_times = arrival.due_times(1, Some(u64::from(items)), &Trace::default());
     paced(&pacing, due_times, items, |_| service).await
 }
@@ -144,15 +143,8 @@ async fn phase_ends_while_users_think() {
 #[tokio::test(start_paused = true)]
 async fn pauses_belong_to_users_and_turns() {
     let think = Think { time: Nanos(50 * MS), spread: ThinkSpread::Exponential };
-    let thinking = Thinking { think, seed: 9, first: 1, step: 3 };
-    let pacing = Pacing {
-        origin: Nanos::ZERO,
-        duration: None,
-        slots: Some(2),
-        by_session: true,
-        capped: false,
-        thinking: Some(thinking),
-    };
+    let thinking = Some(Thinking { think, seed: 9, first: 1, step: 3 });
+    let pacing = Pacing { thinking, ..pacing(Some(2), true, false) };
     let service = |item: u32| Duration::from_millis(100 + 37 * u64::from(item % 3));
     let sent = paced(&pacing, std::iter::repeat(Due::WhenFree), 12, service).await;
     let mut expected: Vec<(u64, u32)> = Vec::new();
@@ -206,14 +198,9 @@ async fn stop_leaves_due_samples_undrawn() {
         (second(2_000.0), Some(Nanos(9_000 * MS)), 1_001 - 3),
     ] {
         let signal = Signal::for_task();
-        let pacing = Pacing {
-            origin: clock.now(),
-            duration: limit,
-            slots: Some(if matches!(arrival, Arrival::Inf) { 3 } else { 2 }),
-            by_session: true,
-            capped: true,
-            thinking: None,
-        };
+        let slots = Some(if matches!(arrival, Arrival::Inf) { 3 } else { 2 });
+        let origin = clock.now();
+        let pacing = Pacing { origin, duration: limit, ..pacing(slots, true, true) };
         let drawn = std::cell::Cell::new(0_u64);
         let due_times = arrival.due_times(1, Some(10_000_000), &Trace::default());
         let mut newsfeed = Newsfeed::none();

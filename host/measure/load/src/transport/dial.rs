@@ -3,25 +3,24 @@
 use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
+use super::connect::{Connect, NewConnection};
 use super::polled::Polled;
 use super::poller::Poller;
-use super::socket::{Socket, socket};
-use super::stamp::Wire;
+use super::socket::socket;
+use super::stamp::{StampedStream, Wire};
+use super::tls;
 pub use super::tls::TrustError;
-use super::{Connect, NewConnection, tls};
 use model::clock::Clock;
 pub use model::connection::Trust;
 use model::connection::{Timestamps, Version};
@@ -122,14 +121,13 @@ impl Host {
         if addresses.is_empty() {
             return Err("it has no address".to_owned());
         }
-        let tls = match config.filter(|_| target.is_tls()) {
+        let tls = match config.filter(|_| target.is_tls()).cloned() {
             None => None,
             Some(Ok(config)) => {
-                let name = ServerName::try_from(target.host().to_owned())
-                    .map_err(|cause| cause.to_string())?;
-                Some(Ok((TlsConnector::from(Arc::clone(config)), name)))
+                let name = ServerName::try_from(target.host().to_owned());
+                Some(Ok((TlsConnector::from(config), name.map_err(|cause| cause.to_string())?)))
             }
-            Some(Err(cause)) => Some(Err(cause.clone())),
+            Some(Err(cause)) => Some(Err(cause)),
         };
         let is_address = target.host().parse::<IpAddr>().is_ok();
         let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
@@ -174,68 +172,44 @@ impl Connect for Dial {
         let (addresses, looked_up) =
             host.addresses(clock, &self.looked_up[target as usize]).await?;
         let poller = poller.filter(|_| host.tls.is_none() && self.version == Version::Http1);
-        let tcp = Tcp::connect(&addresses, poller).await.map_err(|cause| cause.to_string())?;
+        let failed = |cause: io::Error| cause.to_string();
+        // Without `nodelay`, small requests wait for acknowledgements.
+        let tcp = match poller {
+            Some(poller) => {
+                Either::Left(Polled::connect(&addresses, poller).await.map_err(failed)?)
+            }
+            None => {
+                let stream = TcpStream::connect(&*addresses).await.map_err(failed)?;
+                stream.set_nodelay(true).map_err(failed)?;
+                Either::Right(stream)
+            }
+        };
         let connected = clock.now();
         let wire = Wire::new(clock);
         let mut readiness = None;
         let (io, secured) = match (tcp, &host.tls) {
-            (Tcp::Polled(stream), _) => {
+            (Either::Left(stream), _) => {
                 readiness = Some(Rc::clone(stream.readiness()));
-                (Stream::Polled(socket(stream, &wire, self.timestamps)), None)
+                (Either::Left(socket(stream, &wire, self.timestamps)), None)
             }
-            (Tcp::Own(stream), None) => {
-                (Stream::Plain(socket(stream, &wire, self.timestamps)), None)
+            (Either::Right(stream), None) => {
+                (Either::Right(Either::Left(socket(stream, &wire, self.timestamps))), None)
             }
-            (Tcp::Own(_), Some(Err(cause))) => return Err(cause.clone()),
-            (Tcp::Own(stream), Some(Ok((connector, name)))) => {
+            (Either::Right(_), Some(Err(cause))) => return Err(cause.clone()),
+            (Either::Right(stream), Some(Ok((connector, name)))) => {
                 let socket = socket(stream, &wire, self.timestamps);
-                let stream = connector
-                    .connect(name.clone(), socket)
-                    .await
-                    .map_err(|cause| refused(&cause))?;
+                let secured = connector.connect(name.clone(), socket).await;
+                let stream = secured.map_err(|cause| refused(&cause))?;
                 let agreed = stream.get_ref().1.alpn_protocol();
                 if self.version == Version::Http2 && agreed != Some(b"h2") {
                     return Err("the server does not speak HTTP/2 (TLS did not choose `h2`)".into());
                 }
-                (Stream::Tls(Box::new(stream)), Some(clock.now()))
+                (Either::Right(Either::Right(Box::new(stream))), Some(clock.now()))
             }
         };
-        Ok(NewConnection {
-            io,
-            wire,
-            readiness,
-            facts: exchange::Connection {
-                begun,
-                looked_up,
-                connected,
-                secured,
-                ..exchange::Connection::default()
-            },
-        })
-    }
-}
-
-/// A connection before its first byte, registered with a poller or with the runtime.
-enum Tcp {
-    Polled(Polled),
-    Own(TcpStream),
-}
-
-impl Tcp {
-    async fn connect(addresses: &[SocketAddr], poller: Option<&Poller>) -> io::Result<Self> {
-        // Without `nodelay`, small requests wait for acknowledgements.
-        Ok(match poller {
-            Some(poller) => {
-                let stream = Polled::connect(addresses, poller).await?;
-                stream.set_nodelay(true)?;
-                Tcp::Polled(stream)
-            }
-            None => {
-                let stream = TcpStream::connect(addresses).await?;
-                stream.set_nodelay(true)?;
-                Tcp::Own(stream)
-            }
-        })
+        let facts =
+            exchange::Connection { begun, looked_up, connected, secured, ..Default::default() };
+        Ok(NewConnection { io, wire, readiness, facts })
     }
 }
 
@@ -257,73 +231,7 @@ fn refused(cause: &io::Error) -> String {
     format!("TLS failed: {text}{advice}")
 }
 
-/// A connection's bytes, in the clear or not.
-pub enum Stream {
-    /// TCP, registered with a poller.
-    Polled(Socket<Polled>),
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
-}
+/// A connection's bytes: of TCP that a poller has, of TCP that the runtime has, or of TLS.
+pub type Stream = Either<StampedStream<Polled>, Either<Tcp, Box<TlsStream<Tcp>>>>;
 
-macro_rules! either {
-    ($stream:expr, $io:ident => $call:expr) => {
-        match $stream.get_mut() {
-            Stream::Polled(io) => {
-                let $io = Pin::new(io);
-                $call
-            }
-            Stream::Plain(io) => {
-                let $io = Pin::new(io);
-                $call
-            }
-            Stream::Tls(io) => {
-                let $io = Pin::new(&mut **io);
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        either!(self, io => io.poll_read(cx, buf))
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, io => io.poll_write(cx, buf))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, io => io.poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Stream::Polled(io) => io.is_write_vectored(),
-            Stream::Plain(io) => io.is_write_vectored(),
-            Stream::Tls(io) => io.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, io => io.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, io => io.poll_shutdown(cx))
-    }
-}
+type Tcp = StampedStream<TcpStream>;

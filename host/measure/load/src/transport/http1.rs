@@ -6,7 +6,6 @@
 
 mod body;
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,18 +14,15 @@ use std::task::{Context, Poll, ready};
 
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncWrite, ReadBuf};
 
-use super::poller::Readiness;
-use super::stamp::{Marks, Wire};
+use super::connect::{ByteStream, NewConnection};
+use super::reply::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
+use super::stamp::Marks;
 use super::websocket::WebSocket;
-use super::{Broke, Head, NewConnection, Sink};
-use body::{Body, Part};
-use model::exchange;
+use body::Body;
 use model::units::Nanos;
 
-/// Bytes read at once at most. A reply that is behind comes in reads of this size.
-const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
 /// Up to this length, every read parses the head: bytes that are no HTTP are noticed at once.
@@ -35,19 +31,9 @@ const SHORT_HEAD_BYTES: usize = 1 << 10;
 const HEAD_FIELDS: usize = 128;
 /// The maximum number of interim replies before the reply itself. Servers send one or two.
 const INTERIM_REPLIES: usize = 16;
-/// Reads of one connection before the others on its thread get their turn.
-pub(super) const READS_IN_A_ROW: usize = 16;
-
-thread_local! {
-    /// The buffer into which every connection of this thread reads.
-    pub(super) static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-}
 
 pub struct Connection<Io> {
-    io: Io,
-    wire: Rc<Wire>,
-    readiness: Option<Rc<Readiness>>,
-    pub(super) facts: exchange::Connection,
+    pub(super) opened: NewConnection<Io>,
     pub(super) idle_since: Option<Nanos>,
     body: Body,
     /// Bytes of the body that were read together with the head.
@@ -57,41 +43,24 @@ pub struct Connection<Io> {
     closed: bool,
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
+impl<Io: ByteStream> Connection<Io> {
     /// On a connection that was just opened.
     pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {
-            io: opened.io,
-            wire: opened.wire,
-            readiness: opened.readiness,
-            facts: opened.facts,
+            opened,
             idle_since: None,
-            body: Body::none(),
+            body: Body::Over,
             early: Vec::new(),
             keep_alive: true,
             closed: false,
         }
     }
 
-    /// Returns the readiness of its socket; absent if a task must wait for it.
-    pub(super) fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.readiness.as_ref()
-    }
-
-    pub(crate) fn last_read(&self) -> Nanos {
-        self.wire.read_at()
-    }
-
-    /// Prefetches the data that its fields point to and the next bytes need.
-    pub(crate) fn fetch(&self) {
-        prefetch::line(Rc::as_ptr(&self.wire));
-    }
-
     /// True if a request may be sent: the other side has neither closed nor sent anything.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
-            let read = Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut probe));
+            let read = Pin::new(&mut self.opened.io).poll_read(cx, &mut ReadBuf::new(&mut probe));
             self.closed = read.is_ready();
         }
         !self.closed
@@ -100,8 +69,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     /// The reply is read as far as it will be; whether another request may follow.
     pub fn rest(&mut self, now: Nanos) -> bool {
         self.idle_since = Some(now);
-        self.facts.reused = true;
-        self.facts.waited = false;
+        self.opened.facts.reused = true;
+        self.opened.facts.waited = false;
         self.keep_alive && !self.closed && self.body.is_over() && self.early.is_empty()
     }
 
@@ -112,15 +81,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         body: &[u8],
         marks: &Rc<Marks>,
     ) -> Result<Head, String> {
-        self.wire.await_write(marks);
+        self.opened.wire.await_write(marks);
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
             // A server may answer before it has read everything, to refuse a too large body. So a
             // reply is looked for while the request goes out, and after its sending failed.
-            if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
+            if upload.poll(&mut self.opened.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
-                    None => marks.written.set(Some(self.wire.clock.now())),
+                    None => marks.written.set(Some(self.opened.wire.clock.now())),
                     Some(_) => self.keep_alive = false,
                 }
             }
@@ -149,7 +118,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         loop {
             let read = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
-                ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+                ready!(Pin::new(&mut self.opened.io).poll_read(cx, &mut buffer))?;
                 reply.bytes.extend_from_slice(buffer.filled());
                 // Only a line's end can complete the head, so other reads do not parse it.
                 reply.has_news |= buffer.filled().contains(&b'\n');
@@ -159,10 +128,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
                     // Some servers hang up after each streamed reply without having said so.
-                    let advice = if self.facts.reused {
-                        "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
-                    } else {
-                        ""
+                    let advice = match self.opened.facts.reused {
+                        true => {
+                            "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
+                        }
+                        false => "",
                     };
                     return Poll::Ready(Err(format!(
                         "the connection was closed before a reply arrived{advice}"
@@ -174,7 +144,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                         "the connection was closed in the middle of the reply's head".to_owned(),
                     ));
                 }
-                Ok(_) => self.wire.mark_read(marks),
+                Ok(_) => self.opened.wire.mark_read(marks),
                 Err(error) => {
                     self.closed = true;
                     return Poll::Ready(Err(broken(&error)));
@@ -235,13 +205,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// The WebSocket that it has become: the reply whose head was read last has the status 101.
     pub(super) fn into_websocket(self) -> WebSocket<Io> {
-        let opened = NewConnection {
-            io: self.io,
-            wire: self.wire,
-            facts: self.facts,
-            readiness: self.readiness,
-        };
-        WebSocket::new(opened, self.early)
+        WebSocket::new(self.opened, self.early)
     }
 
     /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
@@ -262,7 +226,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         for _ in 0..READS_IN_A_ROW {
             let over = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
-                if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
+                if let Err(error) = ready!(Pin::new(&mut self.opened.io).poll_read(cx, &mut buffer))
+                {
                     self.closed = true;
                     return Poll::Ready(Err(Broke::Connection(broken(&error))));
                 }
@@ -271,7 +236,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                     self.closed = true;
                     return Poll::Ready(self.body.end_of_connection().map(|()| true));
                 }
-                self.wire.mark_read(marks);
+                self.opened.wire.mark_read(marks);
                 let left = self.hand_on(bytes, sink)?;
                 self.early.extend_from_slice(&bytes[bytes.len() - left..]);
                 Poll::Ready(Ok(self.body.is_over()))
@@ -286,10 +251,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// Passes the body's part of these bytes to `sink`; returns the number of bytes after the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
-        let at = self.wire.read_at();
+        let at = self.opened.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {
             let (part, used) = self.body.next(bytes).map_err(Broke::Connection)?;
-            if let Part::Content(content) = part {
+            if let Some(content) = part {
                 sink.take(at, content).map_err(Broke::Refused)?;
             }
             bytes = &bytes[used..];
@@ -348,12 +313,10 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
     for field in fields {
         let name = HeaderName::from_bytes(field.name.as_bytes());
         let value = HeaderValue::from_bytes(field.value);
-        match (name, value) {
-            (Ok(name), Ok(value)) => headers.append(name, value),
-            _ => {
-                return Err(format!("the reply has a malformed header field `{}`", field.name));
-            }
+        let (Ok(name), Ok(value)) = (name, value) else {
+            return Err(format!("the reply has a malformed header field `{}`", field.name));
         };
+        headers.append(name, value);
     }
     Ok(headers)
 }
@@ -369,16 +332,6 @@ fn stays_open(headers: &HeaderMap, is_1_1: bool) -> bool {
             .any(|option| option.trim().eq_ignore_ascii_case(word))
     };
     !says("close") && (is_1_1 || says("keep-alive"))
-}
-
-pub(super) fn broken(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
-        io::ErrorKind::UnexpectedEof => {
-            "the connection was closed without a TLS close_notify".to_owned()
-        }
-        _ => format!("the connection failed: {error}"),
-    }
 }
 
 #[cfg(test)]

@@ -18,10 +18,10 @@ use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::connect::{ByteStream, NewConnection};
+use super::reply::{Broke, Head, Sink, Unanswered};
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, NewConnection, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
 use outgoing::{NotedStream, Outgoing};
@@ -46,13 +46,11 @@ pub struct Stream {
 struct ConnectionState {
     wire: Rc<Wire>,
     outgoing: Rc<Outgoing>,
-    facts: exchange::Connection,
-    /// True if a request waited for the connection; of that request alone.
-    waited: Cell<bool>,
+    /// The facts about the connection for the next request.
+    facts: Cell<exchange::Connection>,
     taken: Cell<usize>,
     /// Number of requests that the server accepts at the same time.
     allowed: Cell<usize>,
-    used: Cell<bool>,
 }
 
 /// Spawns hyper's tasks onto the thread.
@@ -66,10 +64,7 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
 }
 
 /// Performs the handshake; returns the connection, which has places to share.
-pub async fn open<Io>(opened: NewConnection<Io>) -> Result<Stream, String>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + 'static,
-{
+pub async fn open<Io: ByteStream>(opened: NewConnection<Io>) -> Result<Stream, String> {
     let outgoing = Rc::default();
     let io = NotedStream::new(opened.io, &outgoing, opened.wire.clock);
     let (sender, connection) = http2::Builder::new(Local)
@@ -81,11 +76,9 @@ where
     let shared = Rc::new(ConnectionState {
         wire: opened.wire,
         outgoing,
-        facts: opened.facts,
-        waited: Cell::new(false),
+        facts: Cell::new(opened.facts),
         taken: Cell::new(0),
         allowed: Cell::new(connection.current_max_send_streams()),
-        used: Cell::new(false),
     });
     let drives = Rc::clone(&shared);
     tokio::task::spawn_local(async move {
@@ -137,17 +130,12 @@ impl Stream {
 
     /// Returns the facts about the connection's opening.
     pub fn facts(&self) -> exchange::Connection {
-        let reused = self.shared.used.get();
-        exchange::Connection {
-            reused,
-            waited: self.shared.waited.get() && !reused,
-            ..self.shared.facts
-        }
+        self.shared.facts.get()
     }
 
     /// It was opened because a request found none.
     pub fn waited(&self) {
-        self.shared.waited.set(true);
+        self.shared.facts.set(exchange::Connection { waited: true, ..self.facts() });
     }
 
     /// Returns when bytes last arrived, on any stream.
@@ -165,7 +153,8 @@ impl Stream {
         request: Request<Full<Bytes>>,
         marks: &Rc<Marks>,
     ) -> Result<Head, Unanswered> {
-        self.shared.used.set(true);
+        let facts = exchange::Connection { reused: true, waited: false, ..self.facts() };
+        self.shared.facts.set(facts);
         let waiting = self.shared.outgoing.wait(marks);
         let sent = self.sender.try_send_request(request).await;
         drop(waiting);
@@ -176,7 +165,7 @@ impl Stream {
                     None => Unanswered::Broke(in_words(error.error())),
                     Some(request) => {
                         marks.sent.set(None);
-                        Unanswered::Unsent(super::Request::Http2(Box::new(request)))
+                        Unanswered::Unsent(super::request::Request::Http2(Box::new(request)))
                     }
                 });
             }

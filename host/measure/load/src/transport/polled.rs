@@ -38,16 +38,16 @@ impl Polled {
     async fn connect_to(address: SocketAddr, poller: &Poller) -> io::Result<Self> {
         let polled = Polled(poller.register(TcpStream::connect(address)?)?);
         std::future::poll_fn(|cx| polled.readiness().poll_writable(cx)).await;
-        polled.0.socket().take_error()?.map_or(Ok(polled), Err)
-    }
-
-    /// Sets TCP_NODELAY: if true, small writes leave at once.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.0.socket().set_nodelay(nodelay)
+        if let Some(error) = polled.0.socket.take_error()? {
+            return Err(error);
+        }
+        // Without this, small requests wait for acknowledgements.
+        polled.0.socket.set_nodelay(true)?;
+        Ok(polled)
     }
 
     pub fn readiness(&self) -> &Rc<Readiness> {
-        self.0.readiness()
+        &self.0.readiness
     }
 
     /// Writes once, when it may.
@@ -58,7 +58,7 @@ impl Polled {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.readiness().poll_writable(cx));
-            match write(self.0.socket()) {
+            match write(&self.0.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.readiness().filled()
                 }
@@ -71,13 +71,13 @@ impl Polled {
 
 impl AsRawFd for Polled {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket().as_raw_fd()
+        self.0.socket.as_raw_fd()
     }
 }
 
 impl AsFd for Polled {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.socket().as_fd()
+        self.0.socket.as_fd()
     }
 }
 
@@ -107,7 +107,7 @@ impl AsyncRead for Polled {
             ready!(self.readiness().poll_readable(cx));
             let into = buf.initialize_unfilled();
             let room = into.len();
-            let mut socket = self.0.socket();
+            let mut socket = &self.0.socket;
             match socket.read(into) {
                 Ok(bytes) => {
                     if bytes > 0 && bytes < room {
@@ -152,6 +152,6 @@ impl AsyncWrite for Polled {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.0.socket().shutdown(std::net::Shutdown::Write))
+        Poll::Ready(self.0.socket.shutdown(std::net::Shutdown::Write))
     }
 }

@@ -88,9 +88,9 @@ pub struct Readiness {
 
 /// A socket's registration, until this is dropped.
 pub struct Registered<S: Source> {
-    socket: S,
+    pub socket: S,
     number: usize,
-    readiness: Rc<Readiness>,
+    pub readiness: Rc<Readiness>,
     sockets: Rc<Sockets>,
 }
 
@@ -310,16 +310,6 @@ impl Drop for Watching<'_> {
     fn drop(&mut self) {
         let watch = self.0.watch.borrow_mut().take();
         drop(watch);
-    }
-}
-
-impl<S: Source> Registered<S> {
-    pub fn socket(&self) -> &S {
-        &self.socket
-    }
-
-    pub fn readiness(&self) -> &Rc<Readiness> {
-        &self.readiness
     }
 }
 

@@ -131,18 +131,6 @@ mod tests {
     use hyper::header::AUTHORIZATION;
 
     #[test]
-    fn fields_of_http_2_are_added() {
-        let at = ("http", "h:81");
-        let none = Bytes::new();
-        let request = Request::new(Version::Http2, at, "GET", "/", HeaderMap::new(), none).unwrap();
-        let more = [(AUTHORIZATION, HeaderValue::from_static("Bearer k"))];
-        let Request::Http2(request) = request.with(&more) else {
-            panic!("it is of the same version")
-        };
-        assert_eq!(request.headers()[AUTHORIZATION], "Bearer k");
-    }
-
-    #[test]
     fn bytes_of_an_http_1_request() {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer k"));

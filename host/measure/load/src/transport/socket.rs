@@ -16,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::stamp::{Plain, Receive, StampedStream, Wire};
+use super::stamp::{StampedStream, Wire, plain};
 use model::connection::Timestamps;
 use model::units::Nanos;
 
@@ -24,9 +24,6 @@ use model::units::Nanos;
 const BELIEVED: Nanos = Nanos(60_000_000_000);
 /// Room for the control message of a read.
 const CONTROL_BYTES: usize = 64;
-
-/// A TCP connection that notes when it is read and written.
-pub type Socket<S = TcpStream> = StampedStream<S, Receiver>;
 
 /// A socket that says when it can be read.
 pub trait Ready: AsRawFd {
@@ -47,16 +44,14 @@ impl Ready for TcpStream {
     }
 }
 
-/// Reads a TCP connection, with the kernel's receive times if it gives them.
-pub struct Receiver {
-    kernel: bool,
-}
-
 /// Wraps a connection. If the system has no receive times, reads are stamped here.
-pub fn socket<S: Ready + AsFd>(stream: S, wire: &Rc<Wire>, timestamps: Timestamps) -> Socket<S> {
-    let kernel = timestamps == Timestamps::Kernel
+pub fn socket<S>(stream: S, wire: &Rc<Wire>, timestamps: Timestamps) -> StampedStream<S>
+where
+    S: Ready + AsFd + AsyncRead + Unpin,
+{
+    let is_stamped = timestamps == Timestamps::Kernel
         && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();
-    StampedStream::reading(stream, wire, Receiver { kernel })
+    StampedStream::reading(stream, wire, if is_stamped { stamped } else { plain })
 }
 
 /// Reads once; returns the number of bytes, and their time in the socket.
@@ -83,40 +78,35 @@ fn nanos(stamp: TimeSpec) -> Nanos {
     Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-impl<S: Ready + AsyncRead + Unpin> Receive<S> for Receiver {
-    fn poll(
-        &self,
-        stream: &mut S,
-        wire: &Wire,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if !self.kernel {
-            return Plain.poll(stream, wire, cx, buf);
-        }
-        loop {
-            ready!(stream.poll_read_ready(cx))?;
-            let into = buf.initialize_unfilled();
-            let room = into.len();
-            let mut partial = None;
-            let read = stream.try_read(|| {
-                let (bytes, lag) = receive(stream, wire, into)?;
-                if bytes > 0 && bytes < room {
-                    // The socket is drained: said now, it saves the read that would find nothing.
-                    partial = Some((bytes, lag));
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Ok((bytes, lag))
-            });
-            match (partial, read) {
-                (Some((bytes, lag)), _) | (None, Ok((bytes, lag))) => {
-                    buf.advance(bytes);
-                    wire.read(lag);
-                    return Poll::Ready(Ok(()));
-                }
-                (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
-                (None, Err(error)) => return Poll::Ready(Err(error)),
+/// Reads bytes with the kernel's receive times.
+fn stamped<S: Ready>(
+    stream: &mut S,
+    wire: &Wire,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    loop {
+        ready!(stream.poll_read_ready(cx))?;
+        let into = buf.initialize_unfilled();
+        let room = into.len();
+        let mut partial = None;
+        let read = stream.try_read(|| {
+            let (bytes, lag) = receive(stream, wire, into)?;
+            if bytes > 0 && bytes < room {
+                // The socket is drained: said now, it saves the read that would find nothing.
+                partial = Some((bytes, lag));
+                return Err(io::ErrorKind::WouldBlock.into());
             }
+            Ok((bytes, lag))
+        });
+        match (partial, read) {
+            (Some((bytes, lag)), _) | (None, Ok((bytes, lag))) => {
+                buf.advance(bytes);
+                wire.read(lag);
+                return Poll::Ready(Ok(()));
+            }
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (None, Err(error)) => return Poll::Ready(Err(error)),
         }
     }
 }

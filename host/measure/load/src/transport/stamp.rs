@@ -88,70 +88,55 @@ impl Wire {
     }
 }
 
-/// A byte stream that notes when it is read and written. `Read` reads it.
-pub struct StampedStream<Io, Read = Plain> {
+/// A way to read a byte stream, which tells its [`Wire`] when the bytes came.
+pub(super) type Read<Io> =
+    fn(&mut Io, &Wire, &mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>>;
+
+/// A byte stream that notes when it is read and written.
+pub struct StampedStream<Io> {
     io: Io,
     wire: Rc<Wire>,
-    read: Read,
+    read: Read<Io>,
 }
 
-/// A way to read a byte stream, which tells its [`Wire`] when the bytes came.
-pub trait Receive<Io> {
-    fn poll(
-        &self,
-        io: &mut Io,
-        wire: &Wire,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>>;
-}
-
-/// Bytes count as having come when they are read.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
-
-impl<Io: AsyncRead + Unpin> Receive<Io> for Plain {
-    fn poll(
-        &self,
-        io: &mut Io,
-        wire: &Wire,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(io).poll_read(cx, buf);
-        if read.is_ready() {
-            wire.read(None);
-        }
-        read
+/// Reads bytes that count as having come when they are read.
+pub(super) fn plain<Io: AsyncRead + Unpin>(
+    io: &mut Io,
+    wire: &Wire,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    let read = Pin::new(io).poll_read(cx, buf);
+    if read.is_ready() {
+        wire.read(None);
     }
+    read
 }
 
-impl<Io> StampedStream<Io> {
+impl<Io: AsyncRead + Unpin> StampedStream<Io> {
     /// Wraps a stream that has no times of its own.
     pub fn new(io: Io, wire: &Rc<Wire>) -> Self {
-        StampedStream::reading(io, wire, Plain)
+        StampedStream::reading(io, wire, plain)
     }
-}
 
-impl<Io, Read> StampedStream<Io, Read> {
     /// Wraps a stream that is read in this way.
-    pub fn reading(io: Io, wire: &Rc<Wire>, read: Read) -> Self {
+    pub(super) fn reading(io: Io, wire: &Rc<Wire>, read: Read<Io>) -> Self {
         StampedStream { io, wire: Rc::clone(wire), read }
     }
 }
 
-impl<Io: Unpin, Read: Receive<Io> + Unpin> AsyncRead for StampedStream<Io, Read> {
+impl<Io: Unpin> AsyncRead for StampedStream<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let StampedStream { io, wire, read } = &mut *self;
-        read.poll(io, wire, cx, buf)
+        read(io, wire, cx, buf)
     }
 }
 
-impl<Io: AsyncWrite + Unpin, Read: Unpin> AsyncWrite for StampedStream<Io, Read> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for StampedStream<Io> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

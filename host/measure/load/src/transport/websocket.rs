@@ -13,16 +13,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tungstenite::error::{Error, ProtocolError};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
-use super::http1::{self, BUFFER, READS_IN_A_ROW};
+use super::connect::{ByteStream, NewConnection};
 use super::poller::Readiness;
-use super::stamp::{Marks, Wire};
-use super::{Broke, NewConnection};
+use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
+use super::stamp::Marks;
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -74,10 +74,8 @@ pub struct Closed {
 }
 
 /// One WebSocket, after the handshake.
-pub struct WebSocket<Io: AsyncRead + AsyncWrite + Unpin> {
-    io: Io,
-    wire: Rc<Wire>,
-    readiness: Option<Rc<Readiness>>,
+pub struct WebSocket<Io: ByteStream> {
+    pub(crate) opened: NewConnection<Io>,
     protocol: protocol::WebSocket<Pipe>,
     /// True if bytes that were written may lie in a buffer above the socket, such as TLS's.
     is_unflushed: bool,
@@ -161,29 +159,18 @@ fn config(message: usize) -> WebSocketConfig {
         .max_frame_size(Some(FRAME_BYTES))
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
+impl<Io: ByteStream> WebSocket<Io> {
     /// Over a connection on which the server agreed. `early` are bytes that came with its head.
     pub(super) fn new(opened: NewConnection<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
-            io: opened.io,
-            wire: opened.wire,
-            readiness: opened.readiness,
+            opened,
             partial: pipe.incoming.len(),
             protocol: protocol::WebSocket::from_raw_socket(pipe, Role::Client, Some(config(0))),
             is_unflushed: false,
             unwritable: None,
             is_over: false,
         }
-    }
-
-    /// Returns the readiness of its socket; absent if a task must wait for it.
-    pub fn readiness(&self) -> Option<&Rc<Readiness>> {
-        self.readiness.as_ref()
-    }
-
-    pub fn last_read(&self) -> Nanos {
-        self.wire.read_at()
     }
 
     /// Returns about the memory, in bytes, of the server's incomplete messages.
@@ -230,7 +217,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         }
         let written = self.poll_write_all(cx);
         Poll::Ready(ready!(written).map_err(|error| {
-            let what = http1::broken(&error);
+            let what = broken(&error);
             self.unwritable = Some(what.clone());
             what
         }))
@@ -250,14 +237,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
                 break;
             }
             let bytes = &pipe.outgoing[pipe.written..];
-            match ready!(Pin::new(&mut self.io).poll_write(cx, bytes))? {
+            match ready!(Pin::new(&mut self.opened.io).poll_write(cx, bytes))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => pipe.written += written,
             }
             self.is_unflushed = true;
         }
         if self.is_unflushed {
-            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            ready!(Pin::new(&mut self.opened.io).poll_flush(cx))?;
             self.is_unflushed = false;
         }
         Poll::Ready(Ok(()))
@@ -275,7 +262,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         }
         for _ in 0..READS_IN_A_ROW {
             let pipe = self.protocol.get_mut();
-            let io = Pin::new(&mut self.io);
+            let io = Pin::new(&mut self.opened.io);
             let read = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(io.poll_read(cx, &mut buffer))?;
@@ -286,11 +273,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
                 Ok(0) => pipe.has_ended = true,
                 Ok(bytes) => {
                     self.partial += bytes;
-                    self.wire.mark_read(marks);
+                    self.opened.wire.mark_read(marks);
                 }
                 Err(error) => {
                     self.is_over = true;
-                    return Poll::Ready(Err(self.lost(http1::broken(&error))));
+                    return Poll::Ready(Err(self.lost(broken(&error))));
                 }
             }
             if let Some(closed) = self.pass_on(incoming)? {
@@ -303,7 +290,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
 
     /// Passes on the whole messages among the bytes that have come.
     fn pass_on(&mut self, incoming: &mut impl Incoming) -> Result<Option<Closed>, Broke> {
-        let at = self.wire.read_at();
+        let at = self.opened.wire.read_at();
         loop {
             match self.protocol.read() {
                 Ok(protocol::Message::Text(text)) => incoming.message(at, TEXT, text.as_bytes()),
@@ -386,7 +373,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> Drop for WebSocket<Io> {
+impl<Io: ByteStream> Drop for WebSocket<Io> {
     /// A WebSocket that is given up is closed too, as far as the socket takes it at once.
     fn drop(&mut self) {
         self.close(CloseCode::Away);

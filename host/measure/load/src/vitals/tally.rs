@@ -119,8 +119,7 @@ impl Tally {
 
     /// Returns the work of each thread in the last second that is over.
     pub(super) fn busy(&self) -> impl Iterator<Item = Busy> + '_ {
-        let threads = self.names.iter().zip(&self.seconds);
-        threads.filter_map(|(name, seconds)| {
+        self.names.iter().zip(&self.seconds).filter_map(|(name, seconds)| {
             let (cpu, waiting) = seconds.last?;
             Some(Busy { name: name.clone(), cpu, waiting })
         })
@@ -154,7 +153,6 @@ impl Tally {
             threads.insert(name.clone(), thread);
         }
         Client {
-            plugin_overruns: Default::default(),
             watched_s: span.as_secs_f64(),
             threads,
             decode_backlog: self.backlog as u64,
@@ -164,12 +162,9 @@ impl Tally {
             throttled_s: (before.throttled.zip(after.throttled))
                 .map(|(before, after)| after.since(before).as_secs_f64()),
             clock_step_ms: self.clock_step.map(|step| Nanos(step).as_millis_f64()),
-            backlog: None,
-            sessions: None,
-            cleaning: None,
-            renewals: None,
             machine: (before.cores.zip(after.cores))
                 .and_then(|(before, after)| machine(&before, &after)),
+            ..Client::default()
         }
     }
 }

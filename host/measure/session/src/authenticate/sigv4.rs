@@ -67,30 +67,20 @@ impl Unsigned {
                 })
                 .or_insert(value);
         }
-        values.remove(DATE.as_str());
+        // Its line comes between the two texts.
+        values.insert(DATE.as_str().to_owned(), String::new());
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut before =
             format!("{method}\n{}\n{}\n", path_of(path, &with.service), query_of(query));
         let mut after = String::new();
-        let mut names = String::new();
-        let mut is_before = true;
         for (name, value) in &values {
-            if is_before && name.as_str() > DATE.as_str() {
-                is_before = false;
-                names.push_str(DATE.as_str());
-                names.push(';');
+            let lines = if name.as_str() < DATE.as_str() { &mut before } else { &mut after };
+            if name != DATE.as_str() {
+                // Writing to a text cannot fail.
+                let _ = writeln!(lines, "{name}:{value}");
             }
-            let lines = if is_before { &mut before } else { &mut after };
-            // Writing to a text cannot fail.
-            let _ = writeln!(lines, "{name}:{value}");
-            names.push_str(name);
-            names.push(';');
         }
-        if is_before {
-            names.push_str(DATE.as_str());
-        } else {
-            names.pop();
-        }
+        let names = values.into_keys().collect::<Vec<_>>().join(";");
         let _ = write!(after, "\n{names}\n{digest}");
         Unsigned { with: Arc::clone(with), region, before, after, names }
     }

@@ -44,7 +44,7 @@ pub struct Inboxes {
 /// The bytes of one reply that were read and are not decoded.
 pub struct Inbox {
     mail: Mutex<Mail>,
-    progress: DecodeProgress,
+    pub(super) progress: DecodeProgress,
     pub(super) answer: Mutex<PartialAnswer>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
@@ -120,6 +120,8 @@ impl Inboxes {
         streaming: bool,
         sessions: &Arc<Sessions>,
     ) -> (Self, Receiver<Arc<Inbox>>) {
+        // The replies under way bound it: an inbox is in the queue once, and the backlog bounds the
+        // bytes in all of them.
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
         let sessions = Arc::clone(sessions);
@@ -176,7 +178,8 @@ impl Reply for Outlet {
             mail.batches.push_back(Batch { frames, beginning, handed_on, is_joined: false, held });
         });
         let inbox = &*self.0;
-        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.is_open()) {
+        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.get().is_some())
+        {
             self.0.wait_until_decoded();
         }
     }
@@ -223,10 +226,6 @@ impl Inbox {
         while lock(&self.mail).is_waiting {
             std::thread::sleep(Duration::from_micros(50));
         }
-    }
-
-    pub(super) fn progress(&self) -> &DecodeProgress {
-        &self.progress
     }
 
     /// Returns when the first of its frames were passed on; absent if it holds none.

@@ -11,7 +11,7 @@ use crate::lock;
 
 /// The folder into which parts of answers are put.
 pub(crate) struct Spool {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     state: Mutex<State>,
 }
 
@@ -35,10 +35,6 @@ impl Spool {
     /// In this folder. Nothing is created before it is needed.
     pub(crate) fn new(folder: &Path) -> Self {
         Spool { folder: folder.to_owned(), state: Mutex::default() }
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<Extent> {

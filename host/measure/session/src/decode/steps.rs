@@ -47,9 +47,7 @@ impl WayBack {
         routes: &Routes,
         step: Option<Box<backend::Step>>,
     ) -> Result<(), Fault> {
-        let Some(target) = self.target() else {
-            return Ok(());
-        };
+        let Some(target) = self.get().map(|open| open.target) else { return Ok(()) };
         let (demand, result) = match step.map(|step| routes.step(target, *step)) {
             None => (Demand::Ended, Ok(())),
             Some(Ok(step)) => (Demand::Step(Box::new(step)), Ok(())),

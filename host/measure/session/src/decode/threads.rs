@@ -104,7 +104,7 @@ impl DecodeThread {
             while let Ok(inbox) = self.wait() {
                 let Some(inbox) = inbox else { return };
                 self.work(&inbox);
-                let is_awaited = inbox.way_back.is_open();
+                let is_awaited = inbox.way_back.get().is_some();
                 drop(inbox);
                 // A reader that waits for an instruction gets it at once.
                 if self.queue.is_empty() && !is_awaited {

@@ -14,9 +14,9 @@ use plugins::backend::{self, SocketMessage};
 #[derive(Default)]
 pub(super) struct WayBack(OnceLock<Open>);
 
-struct Open {
-    target: u32,
-    kind: Kind,
+pub(super) struct Open {
+    pub(super) target: u32,
+    pub(super) kind: Kind,
     reader: UnboundedSender<Demand>,
     /// The reader's thread, which may be napping.
     thread: Thread,
@@ -31,18 +31,9 @@ impl WayBack {
         demands
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.0.get().is_some()
-    }
-
-    /// The kind of the exchange, if it has one.
-    pub(super) fn kind(&self) -> Option<Kind> {
-        self.0.get().map(|open| open.kind)
-    }
-
-    /// The number of the exchange's target, if it has one.
-    pub(super) fn target(&self) -> Option<u32> {
-        self.0.get().map(|open| open.target)
+    /// Returns it, if the exchange has one.
+    pub(super) fn get(&self) -> Option<&Open> {
+        self.0.get()
     }
 
     pub(super) fn send(&self, demand: Demand) {

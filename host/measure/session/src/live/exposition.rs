@@ -97,6 +97,10 @@ impl Page<'_> {
         names: (&str, &str),
         series: impl IntoIterator<Item = (Vec<(&'l str, &'l str)>, f64)>,
     ) -> fmt::Result {
+        let mut series = series.into_iter().peekable();
+        if series.peek().is_none() {
+            return Ok(());
+        }
         self.family(names, MetricType::Gauge, |metric| {
             for (labels, value) in series {
                 let labels: &Labels<'_> = &labels;
@@ -158,15 +162,15 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         ("runner_requests", "Measured requests that ended, by how they ended."),
         MetricType::Counter,
         |metric| {
-            let answered: &Labels<'_> = &[("outcome", "ok")];
-            count(&mut metric.encode_family(&answered)?, seen.counts.answered)?;
-            if seen.counts.cancelled > 0 {
-                let cancelled: &Labels<'_> = &[("outcome", "cancelled")];
-                count(&mut metric.encode_family(&cancelled)?, seen.counts.cancelled)?;
-            }
-            for (class, failures) in &seen.counts.failed {
-                let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
-                count(&mut metric.encode_family(&failed)?, failures.count)?;
+            let counts = &seen.counts;
+            let cancelled = (counts.cancelled > 0).then_some(("cancelled", None, counts.cancelled));
+            let failed = counts.failed.iter();
+            let failed = failed.map(|(class, failed)| ("failed", Some(class.name()), failed.count));
+            let all = [("ok", None, counts.answered)].into_iter().chain(cancelled).chain(failed);
+            for (outcome, class, requests) in all {
+                let labels = [("outcome", outcome)].into_iter();
+                let labels: Vec<_> = labels.chain(class.map(|class| ("class", class))).collect();
+                count(&mut metric.encode_family(&labels.as_slice())?, requests)?;
             }
             Ok(())
         },
@@ -224,21 +228,17 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
 
 /// Writes the devices' last figures. A figure that a device does not give has no series.
 fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
-    let Some((facts, sample)) = &seen.devices else {
-        return Ok(());
-    };
+    let Some((facts, sample)) = &seen.devices else { return Ok(()) };
     let named: Vec<Vec<(&str, String)>> = (facts.devices.iter().enumerate())
         .map(|(place, device)| {
-            let text = |value: &Option<String>| value.clone();
             let index = device.index.map_or(place.to_string(), |index| index.to_string());
             let known = [
                 ("device", Some(index)),
-                ("host", text(&device.machine)),
-                ("name", text(&device.name)),
-                ("uuid", text(&device.uuid)),
+                ("host", device.machine.clone()),
+                ("name", device.name.clone()),
+                ("uuid", device.uuid.clone()),
             ];
-            let known = known.into_iter();
-            known.filter_map(|(name, value)| Some((name, value?))).collect()
+            known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
         })
         .collect();
     type Value = fn(&Reading) -> Option<f64>;
@@ -265,10 +265,7 @@ fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             let labels = labels.iter().map(|(name, value)| (*name, value.as_str()));
             Some((labels.collect(), value(reading.as_ref()?)?))
         });
-        let series: Vec<(Vec<(&str, &str)>, f64)> = series.collect();
-        if !series.is_empty() {
-            page.gauges((name, help), series)?;
-        }
+        page.gauges((name, help), series)?;
     }
     Ok(())
 }
@@ -307,11 +304,8 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     ];
     for (name, help, value) in gauges {
         let series = named.iter().zip(agents);
-        let series: Vec<_> =
-            series.filter_map(|(labels, agent)| Some((labels.clone(), value(agent)?))).collect();
-        if !series.is_empty() {
-            page.gauges((name, help), series)?;
-        }
+        let series = series.filter_map(|(labels, agent)| Some((labels.clone(), value(agent)?)));
+        page.gauges((name, help), series)?;
     }
     page.family(
         ("runner_agent_requests", "Measured requests of a process that ended, by how they ended."),
@@ -327,9 +321,8 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
         },
     )?;
     let known = named.iter().zip(agents);
-    let known: Vec<_> =
-        known.filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?))).collect();
-    if known.is_empty() { Ok(()) } else { loads(page, &known) }
+    let known = known.filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?)));
+    loads(page, &known.collect::<Vec<_>>())
 }
 
 /// Writes the shares of their cores that the threads of one or several processes use.

@@ -155,14 +155,14 @@ impl State {
         if fine.to_string().len() > MOST_BYTES { self.packed(COARSE).json() } else { fine }
     }
 
-    fn packed(&self, together: u64) -> Figures {
+    fn packed(&self, bits: u32) -> Figures {
         let mut counts = self.counts.clone();
         for failures in counts.failed.values_mut() {
             failures.latest = failures.latest.chars().take(MOST_MESSAGE).collect();
         }
         let tracks = self.tracks.iter().map(|track| PackedTrack {
-            recent: PackedCells::new(&track.spans.recent, together),
-            whole: PackedCells::new(&track.spans.whole, together),
+            recent: PackedCells::new(&track.spans.recent, bits),
+            whole: PackedCells::new(&track.spans.whole, bits),
             buckets: PackedBuckets::new(&track.buckets),
         });
         Figures {

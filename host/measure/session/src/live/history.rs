@@ -29,14 +29,6 @@ struct Mark {
 }
 
 impl Mark {
-    fn from_snapshot(snapshot: &Snapshot) -> Option<Self> {
-        Some(Mark {
-            at: snapshot.counts.elapsed?,
-            tokens: snapshot.counts.tokens_seen,
-            over: snapshot.counts.over(),
-        })
-    }
-
     fn rates_since(&self, earlier: &Mark) -> Option<Rates> {
         let seconds = self.at.since(earlier.at).as_secs_f64();
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
@@ -57,9 +49,9 @@ pub struct History {
 impl History {
     /// Notes a snapshot, which must not be older than the last one.
     pub fn note(&mut self, snapshot: &Snapshot) {
-        let Some(mark) = Mark::from_snapshot(snapshot) else {
-            return;
-        };
+        let counts = &snapshot.counts;
+        let Some(at) = counts.elapsed else { return };
+        let mark = Mark { at, tokens: counts.tokens_seen, over: counts.over() };
         self.last = mark;
         if self.marks.is_empty() {
             self.marks.push_back(Mark::default());

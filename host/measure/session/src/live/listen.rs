@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -229,45 +229,40 @@ fn answer(
     const TEXT: &str = "text/plain; charset=utf-8";
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
-    if hosts.next().is_some() || !host.is_some_and(|host| is_meant(host, bound)) {
-        let message = "ask by an address of this machine, by `localhost`, or by the name given with --metrics-listen\n";
-        return response(StatusCode::MISDIRECTED_REQUEST, TEXT, message.to_owned());
-    }
-    if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let message = "only GET is supported here\n";
-        return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, message.to_owned());
-    }
+    let is_meant = hosts.next().is_none() && host.is_some_and(|host| is_meant(host, bound));
     trip("metrics");
     // Taken out, so that showing the next run does not wait for this page.
     let shown = lock(shown).clone();
-    match request.uri().path() {
+    let (status, media_type, body) = match request.uri().path() {
+        _ if !is_meant => {
+            let message = "ask by an address of this machine, by `localhost`, or by the name given with --metrics-listen\n";
+            (StatusCode::MISDIRECTED_REQUEST, TEXT, message.to_owned())
+        }
+        _ if ![Method::GET, Method::HEAD].contains(request.method()) => {
+            (StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is supported here\n".to_owned())
+        }
         "/metrics" => {
             // A page without families, if no run has begun.
             let page = shown.map_or("# EOF\n".to_owned(), |shown| {
                 exposition::page(&shown.identity, shown.live.snapshot())
             });
-            response(StatusCode::OK, exposition::MEDIA_TYPE, page)
+            (StatusCode::OK, exposition::MEDIA_TYPE, page)
         }
         "/" => {
             let run = shown.map_or("no run has begun".to_owned(), |shown| {
                 format!("run {}: {}", shown.identity.run, shown.live.snapshot().counts.phase)
             });
             let version = env!("CARGO_PKG_VERSION");
-            let index = format!("runner {version}\n{run}\n/metrics for Prometheus\n");
-            response(StatusCode::OK, TEXT, index)
+            (StatusCode::OK, TEXT, format!("runner {version}\n{run}\n/metrics for Prometheus\n"))
         }
         _ => {
             let message = "there is nothing here; /metrics is for Prometheus\n";
-            response(StatusCode::NOT_FOUND, TEXT, message.to_owned())
+            (StatusCode::NOT_FOUND, TEXT, message.to_owned())
         }
-    }
-}
-
-fn response(status: StatusCode, media_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    };
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    let media_type = hyper::header::HeaderValue::from_static(media_type);
-    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 

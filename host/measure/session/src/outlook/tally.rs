@@ -7,16 +7,17 @@ use sha2::{Digest, Sha256};
 use super::shown::shown;
 use super::{DrawnSession, PLACEHOLDER, Question, Request};
 use crate::sessions::graph::quotes;
+use crate::stages::treatment;
 use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
-use plugins::dataset::{self, Treatment};
+use plugins::dataset;
 use result::prefix::{Pages, Reuse};
 use runs::outlook::{
     Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
     Users,
 };
-use scenario::plan::{Controls, Plan};
+use scenario::plan::{Controls, Plan, PlannedPlugin};
 use statistics::Spread;
 
 /// The most classes that are counted on their own.
@@ -27,13 +28,13 @@ const OTHERS: &str = "(others)";
 pub(super) struct Tally {
     show: u64,
     cut: Option<usize>,
-    requests: u64,
+    pub(super) requests: u64,
     warmup: u64,
     bytes: u64,
     faulty: Option<Faulty>,
     session_requests: Spread,
     is_grouped: bool,
-    counts: Sessions,
+    pub(super) counts: Sessions,
     delays: Spread,
     stand_ins: StandIns,
     input: Spread,
@@ -78,14 +79,6 @@ impl Tally {
         }
     }
 
-    pub(super) fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    pub(super) fn sessions(&self) -> u64 {
-        self.counts.count
-    }
-
     /// A request before the measurement.
     pub(super) fn warm_up(&mut self, request: &Request) {
         self.warmup += 1;
@@ -128,10 +121,8 @@ impl Tally {
         }
         needed.sort_unstable();
         needed.dedup();
-        for request in &drawn.requests {
-            if needed.binary_search(&&*request.given.id).is_err() {
-                continue;
-            }
+        let needs = |request: &&Request| needed.binary_search(&&*request.given.id).is_ok();
+        for request in drawn.requests.iter().filter(needs) {
             let kind = match (&request.given.recorded_answer, request.output_tokens) {
                 (Some(_), _) => &mut self.stand_ins.recorded,
                 (None, Some(_)) => &mut self.stand_ins.made_up,
@@ -190,8 +181,7 @@ impl Tally {
     pub(super) fn finish(self, plan: &Plan, end: End, remarks: Vec<dataset::Remark>) -> Outlook {
         let whole = |spread: Spread| Some(Lengths::new(&spread.figures()?, true));
         let seconds = |spread: Spread| Some(Lengths::new(&spread.figures()?, false));
-        let plugin = |name: &str, version: &str| format!("{name} {version}");
-        let (backend, dataset) = (&plan.backend, &plan.dataset.plugin);
+        let plugin = |plugin: &PlannedPlugin| format!("{} {}", plugin.name, plugin.version);
         let users = match &plan.load.arrival {
             Arrival::Closed { concurrency, think } => {
                 Some(Users { count: *concurrency, think: think.as_ref().map(thinking) })
@@ -202,8 +192,8 @@ impl Tally {
             name: plan.name.clone(),
             model: plan.target.model.clone(),
             model_is_placeholder: plan.target.model == PLACEHOLDER,
-            backend: plugin(&backend.name, &backend.version),
-            dataset: plugin(&dataset.name, &dataset.version),
+            backend: plugin(&plan.backend),
+            dataset: plugin(&plan.dataset.plugin),
             tokenizer: plan.tokenizer.summary(),
             arrival: plan.load.arrival.to_string(),
             end,
@@ -253,12 +243,7 @@ fn thinking(think: &Think) -> String {
 }
 
 fn remark(remark: dataset::Remark) -> Remark {
-    let what = match remark.what {
-        Treatment::Dropped => "dropped",
-        Treatment::Truncated => "truncated",
-        Treatment::Repaired => "repaired",
-        Treatment::Repeated => "repeated",
-    };
+    let what = treatment(remark.what).name().to_owned();
     let dataset::Remark { reason, count, first, .. } = remark;
-    Remark { what: what.to_owned(), reason, count, first }
+    Remark { what, reason, count, first }
 }

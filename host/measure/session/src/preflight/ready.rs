@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use super::{PreflightError, TargetAccess, explained};
-use crate::authenticate::http_request;
-use load::question;
 use load::transport::Connect;
-use model::clock::date;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect};
@@ -26,9 +23,7 @@ pub async fn wait_ready<C: Connect>(
 ) -> Result<(), PreflightError> {
     let begun = access.clock.now();
     loop {
-        let Err(seen) = ask(access, dialect).await? else {
-            return Ok(());
-        };
+        let Err(seen) = ask(access, dialect).await? else { return Ok(()) };
         let waited = access.clock.now().since(begun);
         if waited >= limit {
             return Err(PreflightError::NotReady {
@@ -47,7 +42,6 @@ async fn ask<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let TargetAccess { connect, target, secrets, .. } = *access;
     let mut connection = match access.open().await {
         Ok(connection) => connection,
         Err(cause) => return Ok(Err(cause)),
@@ -57,20 +51,13 @@ async fn ask<C: Connect>(
         health => health,
     };
     // An engine without a readiness request counts as ready as soon as it listens.
-    let Some(question) = question else {
-        return Ok(Ok(()));
-    };
-    let below = target.path(&question.path);
-    let answered = match http_request(target, connect.version(), (secrets, &[]), &below, question) {
-        Ok(request) => question::answer(&mut connection, request.ready(date)).await,
-        Err(cause) => Err(cause),
-    };
-    Ok(match answered {
+    let Some(question) = question else { return Ok(Ok(())) };
+    Ok(match access.ask(&mut connection, question).await {
         Err(cause) => Err(cause),
         // A server that refuses the key is ready; the next question finds the fault of the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
-            let message = explained(dialect, secrets, head.status, &body)?;
+            let message = explained(dialect, access.secrets, head.status, &body)?;
             Err(format!("HTTP {}: {message}", head.status))
         }
     })

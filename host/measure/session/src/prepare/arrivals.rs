@@ -1,7 +1,7 @@
 //! Due times that a dataset sets, read from its samples before the run. So they are known as with
 //! any other arrival, and equal in each slice of a plan.
 
-use super::draw::BATCH;
+use super::draw::{BATCH, spares};
 use model::arrival::{Arrival, MOST_TIMES};
 use model::units::Nanos;
 use plugins::PluginError;
@@ -14,7 +14,7 @@ use scenario::plan::{Amount, Load};
 /// fails, or has more than can be planned.
 pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
     let mut samples = dataset.open(load.seed, dataset::Amount::Unknown)?;
-    skip_spares(load, &mut samples)?;
+    spares(&mut samples, load.warmup_requests(), || false)?;
     let (mut requests, mut sessions) = (0_u64, 0_u64);
     loop {
         let batch = samples.next(BATCH)?;
@@ -39,26 +39,15 @@ pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
     })
 }
 
-fn skip_spares(load: &Load, samples: &mut dataset::Samples) -> Result<(), PluginError> {
-    let mut left = load.warmup_requests();
-    while left > 0 {
-        let spares = samples.spare(left.min(BATCH))?.len() as u32;
-        if spares == 0 {
-            break;
-        }
-        left -= spares.min(left);
-    }
-    Ok(())
+fn broken(dataset: &Dataset, what: String) -> PluginError {
+    PluginError::Contract { plugin: dataset.plugin().name.clone(), call: "next", what }
 }
 
 fn too_many(dataset: &Dataset) -> PluginError {
-    PluginError::Contract {
-        plugin: dataset.plugin().name.clone(),
-        call: "next",
-        what: format!(
-            "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
-        ),
-    }
+    let what = format!(
+        "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
+    );
+    broken(dataset, what)
 }
 
 /// Returns when the samples that a load measures are due, in order. Goes through the sequence once,
@@ -66,7 +55,7 @@ fn too_many(dataset: &Dataset) -> PluginError {
 /// sample has no arrival time, or an earlier one than its predecessor.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
-    skip_spares(load, &mut samples)?;
+    spares(&mut samples, load.warmup_requests(), || false)?;
     let wanted = load.roots().unwrap_or(u64::MAX);
     let until = last_due(load);
     let mut arrivals: Vec<Nanos> = Vec::new();
@@ -81,9 +70,8 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
             if arrivals.len() as u64 == wanted {
                 break;
             }
-            let due = due(&sample, arrivals.last().copied()).map_err(|what| {
-                PluginError::Contract { plugin: dataset.plugin().name.clone(), call: "next", what }
-            })?;
+            let due = due(&sample, arrivals.last().copied());
+            let due = due.map_err(|what| broken(dataset, what))?;
             if until.is_some_and(|until| due > until) {
                 return Ok(arrivals);
             }

@@ -4,7 +4,7 @@
 use crate::pending::prompt_bytes;
 use plugins::PluginError;
 use plugins::backend::Sample;
-use plugins::dataset::{Remark, Samples};
+use plugins::dataset::Samples;
 
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 pub(super) const BATCH: u32 = 64;
@@ -15,7 +15,8 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// The measured samples of a plan, batch by batch.
 pub(crate) struct Drawing {
-    samples: Samples,
+    /// The sequence, also for samples before the first measured one.
+    pub(crate) samples: Samples,
     planned: u64,
     given: u64,
     limit: u32,
@@ -25,16 +26,6 @@ impl Drawing {
     /// So many of these samples, or all there are.
     pub(crate) fn new(samples: Samples, planned: u64) -> Self {
         Drawing { samples, planned, given: 0, limit: FIRST_BATCH }
-    }
-
-    /// The sequence, for samples before the first measured one.
-    pub(crate) fn samples(&mut self) -> &mut Samples {
-        &mut self.samples
-    }
-
-    /// Returns the dataset's remarks on its changes to the input so far.
-    pub(crate) fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
-        self.samples.remarks()
     }
 }
 

@@ -2,10 +2,9 @@
 //! Preparation waits if there are enough of them, the pacer if there are none; neither waits for
 //! the other once the run is stopped.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::item::Item;
 use crate::lock;
@@ -25,13 +24,12 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Requests in waiting, in order.
 pub struct Feed {
-    pub(super) items: Receiver<Item>,
     pub(super) stock: Arc<Stock>,
     pub(super) thread: Option<GroupThread<()>>,
     pub(super) signal: Signal,
 }
 
-/// The amount that lies ready, and its limit.
+/// The requests that lie ready, and their limit.
 #[derive(Default)]
 pub(super) struct Stock {
     /// Most requests that may lie ready.
@@ -43,7 +41,7 @@ pub(super) struct Stock {
 #[derive(Default)]
 struct StockState {
     bytes: usize,
-    items: usize,
+    items: VecDeque<Item>,
     complete: bool,
     unwanted: bool,
     /// The requests that must be ready before somebody who waits for them is woken.
@@ -55,17 +53,20 @@ impl Feed {
     /// The next request. If preparation is behind and this may wait, waits until the run is
     /// stopped.
     pub fn next(&self, may_wait: bool) -> Next<Item> {
+        let mut state = lock(&self.stock.state);
         loop {
-            let longest = if may_wait { GLANCE } else { Duration::ZERO };
-            match self.items.recv_timeout(longest) {
-                Ok(item) => {
-                    self.stock.take(item.bytes());
-                    return Next::Ready(item);
-                }
-                Err(RecvTimeoutError::Timeout) if !may_wait => return Next::Later,
-                Err(RecvTimeoutError::Timeout) if !self.signal.is_stopped() => {}
-                Err(_) => return Next::None,
+            if let Some(item) = state.items.pop_front() {
+                self.stock.took(&mut state, &item);
+                return Next::Ready(item);
             }
+            if state.complete || may_wait && self.signal.is_stopped() {
+                return Next::None;
+            }
+            if !may_wait {
+                return Next::Later;
+            }
+            state.wanted = Some(1);
+            state = self.stock.wait(state, GLANCE);
         }
     }
 
@@ -74,11 +75,11 @@ impl Feed {
     pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
         let mut state = lock(&self.stock.state);
         while !state.complete
-            && (state.items as u64) < wanted
+            && (state.items.len() as u64) < wanted
             && state.bytes < AHEAD_BYTES
-            && each(state.items)
+            && each(state.items.len())
         {
-            let next = state.items + STEP;
+            let next = state.items.len() + STEP;
             state.wanted = Some(usize::try_from(wanted).map_or(next, |wanted| wanted.min(next)));
             state = self.stock.wait(state, GLANCE);
         }
@@ -128,28 +129,27 @@ impl Stock {
     }
 
     /// Waits for room, then adds an item. False if nothing needs it any more.
-    pub(super) fn add(&self, bytes: usize) -> bool {
+    pub(super) fn add(&self, item: Item) -> bool {
         let mut state = lock(&self.state);
-        while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
+        while (state.bytes >= AHEAD_BYTES || state.items.len() >= self.most) && !state.unwanted {
             state.waits_for_room = true;
             self.changed.notify_all();
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waits_for_room = false;
-        state.bytes += bytes;
-        state.items += 1;
-        if state.wanted.is_some_and(|wanted| state.items >= wanted) {
+        state.bytes += item.bytes();
+        state.items.push_back(item);
+        let ready = state.items.len();
+        if state.wanted.take_if(|wanted| ready >= *wanted).is_some() {
             self.changed.notify_all();
         }
         !state.unwanted
     }
 
-    fn take(&self, bytes: usize) {
-        let mut state = lock(&self.state);
-        state.bytes -= bytes;
-        state.items -= 1;
-        let room = STEP.min(self.most / 4);
-        if state.waits_for_room && (state.items + room <= self.most || state.items == 0) {
+    fn took(&self, state: &mut StockState, item: &Item) {
+        state.bytes -= item.bytes();
+        let (room, ready) = (STEP.min(self.most / 4), state.items.len());
+        if state.waits_for_room && (ready + room <= self.most || ready == 0) {
             self.changed.notify_all();
         }
     }

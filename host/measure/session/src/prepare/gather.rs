@@ -105,6 +105,6 @@ impl Whole {
             descendants,
             ..PendingRequest::of_session(graph.index(0), root)
         });
-        Ok(Some(item.within(Entry::Root(Box::new(graph)))))
+        Ok(Some(Item { entry: Some(Entry::Root(Box::new(graph))), ..item }))
     }
 }

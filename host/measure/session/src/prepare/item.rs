@@ -12,52 +12,30 @@ use model::frame::Framing;
 const REQUEST_BYTES: usize = 1 << 10;
 
 /// A request in waiting.
-pub enum Item {
-    Ready {
-        prepared: Box<Prepared>,
-        /// The request, the first if there are several.
-        request: Outgoing,
-        /// The framing of its reply, if it differs from the run's.
-        framing: Option<Framing>,
-        course: Course,
-        /// The conversation it belongs to.
-        session: Option<Arc<str>>,
-        /// Its role for the requests that depend on it, or that it depends on.
-        entry: Option<Entry>,
-    },
-    Faulty {
-        prepared: Box<Prepared>,
-        outcome: Outcome,
-        /// As of one that is ready.
-        entry: Option<Entry>,
-    },
+pub struct Item {
+    pub prepared: Box<Prepared>,
+    /// The request; the outcome of one that cannot be written.
+    pub request: Result<ReadyRequest, Outcome>,
+    /// Its role for the requests that depend on it, or that it depends on.
+    pub entry: Option<Entry>,
+}
+
+/// A request that can be sent, the first if there are several.
+pub struct ReadyRequest {
+    pub outgoing: Outgoing,
+    /// The framing of its reply, if it differs from the run's.
+    pub framing: Option<Framing>,
+    pub course: Course,
+    /// The conversation it belongs to.
+    pub session: Option<Arc<str>>,
 }
 
 impl Item {
-    /// The same, as part of a session.
-    pub fn within(mut self, of: Entry) -> Self {
-        match &mut self {
-            Item::Ready { entry, .. } | Item::Faulty { entry, .. } => *entry = Some(of),
-        }
-        self
-    }
-
-    pub fn index(&self) -> u64 {
-        self.prepared().index
-    }
-
     pub(super) fn bytes(&self) -> usize {
-        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
-        let session = match entry {
+        let session = match &self.entry {
             Some(Entry::Root(graph)) => graph.bytes(),
             Some(Entry::Node(_)) | None => 0,
         };
-        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
-    }
-
-    pub fn prepared(&self) -> &Prepared {
-        match self {
-            Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
-        }
+        REQUEST_BYTES + self.prepared.sample.request_bytes as usize + session
     }
 }

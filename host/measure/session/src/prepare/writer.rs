@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use super::front;
-use super::item::Item;
+use super::item::{Item, ReadyRequest};
 use super::masked::MaskedSecrets;
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
@@ -195,28 +195,21 @@ impl Writer {
         let mut prepared = self.prepared(pending);
         self.count += 1;
         let ComposedSample { sample, earlier, .. } = &pending.composed;
-        match self.request(sample, earlier.as_ref(), &mut prepared) {
-            Ok((request, framing, course)) => {
+        let request = match self.request(sample, earlier.as_ref(), &mut prepared) {
+            Ok((outgoing, framing, course)) => {
                 if let Some(prompts) = &self.prompts {
-                    let path = prompts::path(request.request());
+                    let path = prompts::path(&outgoing.request);
                     prompts.keep(pending.phase, pending.index, sample, path);
                 }
-                let turn = sample.turn.as_ref();
-                Item::Ready {
-                    prepared,
-                    request,
-                    framing,
-                    course,
-                    session: turn.map(|turn| Arc::from(&*turn.session)),
-                    entry: None,
-                }
+                let session = sample.turn.as_ref().map(|turn| Arc::from(&*turn.session));
+                Ok(ReadyRequest { outgoing, framing, course, session })
             }
             Err(error) => {
                 self.failures.count(self.count, &error);
-                let outcome = failed(Class::Plugin, &error.to_string());
-                Item::Faulty { prepared, outcome, entry: None }
+                Err(failed(Class::Plugin, &error.to_string()))
             }
-        }
+        };
+        Item { prepared, request, entry: None }
     }
 
     /// A request that cannot be written, because its dataset broke the contract.
@@ -227,7 +220,7 @@ impl Writer {
 
     /// A request that is not sent.
     pub fn unsent(&self, pending: PendingRequest, outcome: Outcome) -> Item {
-        Item::Faulty { prepared: self.prepared(&pending), outcome, entry: None }
+        Item { prepared: self.prepared(&pending), request: Err(outcome), entry: None }
     }
 
     /// In turn, by the request's own number, so that a slice of the plan sends it to the same

@@ -10,6 +10,7 @@ use super::shape::shape;
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
 use crate::decode::inbox::seen_head;
+use crate::preflight::PreflightError;
 use crate::resolve::Alone;
 use load::question;
 use load::transport::{Connect, Head};
@@ -45,6 +46,15 @@ pub(super) enum Silence {
 }
 
 impl Silence {
+    /// The fault of a target that was asked its first question.
+    pub(super) fn fault(self, target: String) -> PreflightError {
+        match self {
+            Silence::Unreachable(cause) => PreflightError::Unreachable { target, cause },
+            Silence::Unanswered(cause) => PreflightError::NoAnswer { target, cause },
+            Silence::Enough => PreflightError::NoAnswer { target, cause: self.message() },
+        }
+    }
+
     /// The same for people.
     pub(super) fn message(self) -> String {
         match self {
@@ -66,7 +76,7 @@ pub(super) struct ProbeReply {
 }
 
 impl ProbeReply {
-    fn plain(outcome: Outcome, status: Option<u16>, message: Option<String>) -> Self {
+    pub(super) fn plain(outcome: Outcome, status: Option<u16>, message: Option<String>) -> Self {
         ProbeReply { outcome, status, message, shape: None }
     }
 }
@@ -91,14 +101,9 @@ impl<C: Connect> Asker<'_, C> {
         let mut connection = opened.map_err(|cause| Silence::Unreachable(hidden(cause)))?;
         let limit = PATIENCE.min(timeouts.request.into());
         let ready = request.ready(date);
-        match question::answer_within(&mut connection, ready, limit).await {
-            Some(Ok(answer)) => Ok(answer),
-            Some(Err(cause)) => Err(Silence::Unanswered(hidden(cause))),
-            None => {
-                let limit = model::duration::format(limit);
-                Err(Silence::Unanswered(format!("no whole answer within {limit}")))
-            }
-        }
+        let answer = question::answer_within(&mut connection, ready, limit).await;
+        let late = || format!("no whole answer within {}", model::duration::format(limit));
+        answer.unwrap_or_else(|| Err(late())).map_err(|cause| Silence::Unanswered(hidden(cause)))
     }
 
     /// Asks for an answer, and describes the reply.
@@ -132,8 +137,7 @@ impl<C: Connect> Asker<'_, C> {
             Ok(frames) => frames,
             Err(oversized) => return broken(oversized),
         };
-        let read = read(dialect, &head, !is_document, &frames);
-        let meanings = match read {
+        let meanings = match read(dialect, &head, !is_document, &frames) {
             Ok(meanings) => meanings,
             Err(error) if error.is_misbehaviour() => return Err(error),
             Err(error) => return broken(error.to_string()),

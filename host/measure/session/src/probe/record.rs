@@ -93,44 +93,28 @@ impl Recorder {
         let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();
         let clock = Clock::start();
-        let target = self.0.target.to_string();
-        let access = TargetAccess {
-            connect,
-            clock,
-            timeouts: &self.0.timeouts,
-            number: 0,
-            target: &self.0.target,
-            secrets: &self.0.secrets,
-        };
+        let Alone { target, timeouts, secrets, .. } = &self.0;
+        let access = TargetAccess { connect, clock, timeouts, number: 0, target, secrets };
         let mut dialect = self.open()?;
         let logged_in = local.run(log_in(&access, &mut dialect));
         logged_in.map_err(PreflightError::from).map_err(CheckError::from)?;
         let mut asker = Asker { connect, clock, requests: 0 };
-        let asking = asker.ask(&self.0, request);
-        let (head, body) = match local.run(asking) {
-            Ok(reply) => reply,
-            Err(Silence::Unreachable(cause)) => {
-                return Err(CheckError::from(PreflightError::Unreachable { target, cause }).into());
-            }
-            Err(silence @ (Silence::Unanswered(_) | Silence::Enough)) => {
-                let cause = silence.message();
-                return Err(CheckError::from(PreflightError::NoAnswer { target, cause }).into());
-            }
-        };
+        let asked = local.run(asker.ask(&self.0, request));
+        let fault = |silence: Silence| CheckError::from(silence.fault(target.to_string()));
+        let (head, body) = asked.map_err(fault)?;
         if is_page(&head.headers) {
-            let status = head.status;
-            let page = PreflightError::WebPage { target, path, status };
-            return Err(CheckError::from(page).into());
+            let (target, status) = (target.to_string(), head.status);
+            return Err(CheckError::from(PreflightError::WebPage { target, path, status }).into());
         }
         if body.len() >= ANSWER_BYTES {
             return Err(RecordError::TooLong);
         }
         let content_type = head.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
-        let clean = self.0.secrets.redact_bytes(&body);
+        let clean = secrets.redact_bytes(&body);
         Ok(Reply {
             status: head.status,
-            content_type: content_type.map(|value| self.0.secrets.redact(value)),
+            content_type: content_type.map(|value| secrets.redact(value)),
             redacted: clean != body,
             body: clean.into_owned(),
         })

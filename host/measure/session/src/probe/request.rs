@@ -75,19 +75,9 @@ pub(super) fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<S
         words.extend(["--set".to_owned(), format!("backend.config.route={route}")]);
     }
     words.extend(repeated.iter().cloned());
-    let lengths = [input.to_string(), output.to_string()];
-    let load = [
-        "--dataset-name",
-        "random",
-        "--random-input-len",
-        &lengths[0],
-        "--random-output-len",
-        &lengths[1],
-        "--num-prompts",
-        "100",
-        "--concurrency",
-        "8",
-    ];
-    words.extend(load.map(str::to_owned));
+    let load = format!(
+        "--dataset-name random --random-input-len {input} --random-output-len {output} --num-prompts 100 --concurrency 8"
+    );
+    words.extend(load.split(' ').map(str::to_owned));
     words
 }

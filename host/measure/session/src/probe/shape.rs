@@ -55,9 +55,7 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
 fn is_cumulative(frames: &Frames, text: &str) -> bool {
     let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for frame in frames.iter() {
-        let Ok(value) = serde_json::from_slice::<Value>(frame.data) else {
-            continue;
-        };
+        let Ok(value) = serde_json::from_slice::<Value>(frame.data) else { continue };
         let mut found = Vec::new();
         texts(&value, &mut String::new(), &mut found);
         for (path, now) in found {

@@ -68,7 +68,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
                 (name.to_owned(), plugin)
             })
             .collect();
-        let plugins = joined(plugins);
+        let plugins = plugins.into_iter().map(|(name, thread)| (name, join(thread))).collect();
         timings.reach(Stage::PluginsLoaded);
         Ahead {
             plugins,
@@ -93,11 +93,6 @@ pub(super) fn path_of(source: &Source, entry: &Located<PathBuf>) -> PathBuf {
         Some(folder) => entry.seen_from(folder),
         None => entry.value.clone(),
     }
-}
-
-fn joined<T>(threads: Vec<(String, std::thread::ScopedJoinHandle<'_, T>)>) -> BTreeMap<String, T> {
-    let threads = threads.into_iter();
-    threads.map(|(name, thread)| (name, join(thread))).collect()
 }
 
 /// A panic of a thread is a bug, and is passed on.

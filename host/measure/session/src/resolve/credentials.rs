@@ -29,13 +29,6 @@ const AWS_TOKEN: &str = "AWS_SESSION_TOKEN";
 /// The variables that say in which region of AWS to work.
 const AWS_REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// The variables that may hold the key.
-struct Sources {
-    /// Their names; the first that is set counts.
-    variables: Vec<String>,
-    is_named: bool,
-}
-
 impl Resolution<'_> {
     /// Returns the secrets of requests, which nobody else may see, the plan's record of them, and
     /// the names of the user's headers.
@@ -58,33 +51,19 @@ impl Resolution<'_> {
             "",
             Credentials { scheme: Authentication::Bearer, variable: None, cookies: false },
         ));
-        let sources = self.sources(&credentials);
-        let (access, planned, variables) = match &credentials.scheme {
+        let variables = self.sources(&credentials);
+        let used = match &credentials.scheme {
             Authentication::None => {
                 self.no_key(name);
-                (Access::Open, ApiKey::Carried(false), Vec::new())
+                None
             }
-            Authentication::Bearer => self.plain(sources, Scheme::Bearer),
-            Authentication::Header(header) => {
-                self.plain(sources, Scheme::Header(header.to_ascii_lowercase()))
-            }
-            Authentication::Sigv4(service) => self.aws(sources, service, targets),
-            Authentication::Hmac(described) => {
-                self.parted(sources, (Scheme::Hmac, "signature"), |key| {
-                    // Templates were checked when the backend named them.
-                    let with = described.with_key(key).ok()?;
-                    let fits = !with.key.id.is_empty() || !with.has(Placeholder::Id);
-                    fits.then(|| Access::Hmac(Arc::new(with)))
-                })
-            }
-            Authentication::Token(described) => {
-                self.parted(sources, (Scheme::Token, "login"), |key| {
-                    let fits = !key.id.is_empty() || !described.has(token::Placeholder::Id);
-                    fits.then(|| described.with_key(key).ok())?
-                        .map(|with| Access::Token(Arc::new(with)))
-                })
-            }
+            scheme => self.found(&variables).and_then(|(variable, key)| {
+                let (access, scheme) = self.access(scheme, &variable, key, targets)?;
+                Some((access, ApiKey::From { variable: variable.clone(), scheme }, vec![variable]))
+            }),
         };
+        let (access, planned, variables) =
+            used.unwrap_or((Access::Open, ApiKey::Carried(false), variables));
         let target = &self.source.scenario.target;
         let headers = target.headers.iter();
         let headers = headers.map(|(name, value)| (name.clone(), value.value.clone())).collect();
@@ -101,16 +80,19 @@ impl Resolution<'_> {
         (secrets, planned, names)
     }
 
-    /// Returns where the key may be: in the variable that the user names, else in the backend's,
-    /// else in the usual one.
-    fn sources(&mut self, credentials: &Credentials) -> Sources {
-        if let Some(entry) = &self.source.scenario.target.api_key_env {
-            return Sources { variables: vec![entry.value.clone()], is_named: true };
-        }
+    /// Returns the variables that may hold the key; the first that is set counts. It is the user's,
+    /// else the backend's and the usual one.
+    fn sources(&mut self, credentials: &Credentials) -> Vec<String> {
         let mut variables = Vec::new();
+        if matches!(credentials.scheme, Authentication::None) {
+            return variables;
+        }
+        if let Some(entry) = &self.source.scenario.target.api_key_env {
+            return vec![entry.value.clone()];
+        }
         let is_aws = matches!(credentials.scheme, Authentication::Sigv4(_));
         if let Some(own) = &credentials.variable {
-            if may_be_chosen(own) {
+            if is_name(own) && own.ends_with(KEY) {
                 variables.push(own.clone());
             } else if !is_aws || own != AWS_ID {
                 self.not_chosen(own);
@@ -124,7 +106,7 @@ impl Resolution<'_> {
             _ if variables.iter().any(|variable| variable == USUAL) => {}
             _ => variables.push(USUAL.to_owned()),
         }
-        Sources { variables, is_named: false }
+        variables
     }
 
     /// The value of a variable, if it has one.
@@ -134,71 +116,84 @@ impl Resolution<'_> {
     }
 
     /// The first variable that is set, with its value. It is an error if the user's own is not set.
-    fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
-        let found = (sources.variables.iter())
+    fn found(&mut self, variables: &[String]) -> Option<(String, String)> {
+        let found = (variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
-        if let (None, true, Some(entry)) =
-            (&found, sources.is_named, &self.source.scenario.target.api_key_env)
+        // Text that is no variable's name may be the key itself; the scenario's check has refused
+        // it already.
+        if let (None, Some(entry)) = (&found, &self.source.scenario.target.api_key_env)
+            && is_name(&entry.value)
         {
             let variable = &entry.value;
-            // Text that is no variable's name may be the key itself; the scenario's check has
-            // refused it already.
-            if is_name(variable) {
-                let error = "which should hold the API key, is not set";
-                self.problem(&format!("the variable `{variable}`, {error}"), &entry.place);
-            }
+            let error = "which should hold the API key, is not set";
+            self.problem(&format!("the variable `{variable}`, {error}"), &entry.place);
         }
         found
     }
 
-    /// A key that is sent as it is.
-    fn plain(&mut self, sources: Sources, scheme: Scheme) -> (Access, ApiKey, Vec<String>) {
-        let Some((variable, key)) = self.found(&sources) else {
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
-        };
-        if HeaderValue::try_from(&*key).is_err() {
-            let help = "a line break at its end, perhaps; set the variable to the key alone";
-            self.wrong_key(&variable, "has characters that a header cannot contain", help);
+    /// The key in a variable, used as the backend describes; nothing if it cannot be.
+    fn access(
+        &mut self,
+        scheme: &Authentication,
+        variable: &str,
+        key: String,
+        targets: &[Target],
+    ) -> Option<(Access, Scheme)> {
+        match scheme {
+            Authentication::None => None,
+            Authentication::Bearer => {
+                self.check_header(variable, &key);
+                Some((Access::Bearer(key), Scheme::Bearer))
+            }
+            Authentication::Header(name) => {
+                self.check_header(variable, &key);
+                let name = name.to_ascii_lowercase();
+                Some((Access::Header { name: name.clone(), key }, Scheme::Header(name)))
+            }
+            Authentication::Sigv4(service) => self.aws(variable, key, service, targets),
+            Authentication::Hmac(described) => {
+                // Templates were checked when the backend named them.
+                let with = Key::parse(&key).and_then(|key| described.with_key(key).ok());
+                let with = with.filter(|own| !own.key.id.is_empty() || !own.has(Placeholder::Id));
+                let with = self.parted(variable, "signature", with)?;
+                Some((Access::Hmac(Arc::new(with)), Scheme::Hmac))
+            }
+            Authentication::Token(described) => {
+                let fits = |key: &Key| !key.id.is_empty() || !described.has(token::Placeholder::Id);
+                let with = Key::parse(&key).filter(fits);
+                let with = with.and_then(|key| described.with_key(key).ok());
+                let with = self.parted(variable, "login", with)?;
+                Some((Access::Token(Arc::new(with)), Scheme::Token))
+            }
         }
-        let access = match &scheme {
-            Scheme::Header(name) => Access::Header { name: name.clone(), key },
-            Scheme::Bearer | Scheme::Sigv4(_) | Scheme::Hmac | Scheme::Token => Access::Bearer(key),
-        };
-        let variables = vec![variable.clone()];
-        (access, ApiKey::From { variable, scheme }, variables)
     }
 
-    /// A key of one or two parts that is used as the backend describes.
-    fn parted(
-        &mut self,
-        sources: Sources,
-        (scheme, using): (Scheme, &str),
-        access: impl FnOnce(Key) -> Option<Access>,
-    ) -> (Access, ApiKey, Vec<String>) {
-        let Some((variable, key)) = self.found(&sources) else {
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
-        };
-        let Some(access) = Key::parse(&key).and_then(access) else {
+    /// Checks a key that is sent as it is.
+    fn check_header(&mut self, variable: &str, key: &str) {
+        if HeaderValue::try_from(key).is_err() {
+            let help = "a line break at its end, perhaps; set the variable to the key alone";
+            self.wrong_key(variable, "has characters that a header cannot contain", help);
+        }
+    }
+
+    /// Reports that a key of one or two parts cannot be used.
+    fn parted<T>(&mut self, variable: &str, using: &str, with: Option<T>) -> Option<T> {
+        if with.is_none() {
             let what = format!("is not a key for the {using} of this backend");
             let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
-            self.wrong_key(&variable, &what, help);
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
-        };
-        let variables = vec![variable.clone()];
-        (access, ApiKey::From { variable, scheme }, variables)
+            self.wrong_key(variable, &what, help);
+        }
+        with
     }
 
     /// A key of AWS, which signs.
     fn aws(
         &mut self,
-        sources: Sources,
+        variable: &str,
+        value: String,
         service: &str,
         targets: &[Target],
-    ) -> (Access, ApiKey, Vec<String>) {
-        let none = |variables| (Access::Open, ApiKey::Carried(false), variables);
-        let Some((variable, value)) = self.found(&sources) else {
-            return none(sources.variables);
-        };
+    ) -> Option<(Access, Scheme)> {
         // The identifier alone is there, as the tools of AWS keep it, and the rest next to it.
         let key = match (variable == AWS_ID, value.contains(':')) {
             (true, false) => {
@@ -206,7 +201,7 @@ impl Resolution<'_> {
                     let problem = Problem::new(format!("{AWS_ID} is set and {AWS_SECRET} is not"));
                     let help = "set both, and AWS_SESSION_TOKEN if the key is a temporary one";
                     self.faults.scenario.push(problem.help(help));
-                    return none(sources.variables);
+                    return None;
                 };
                 let token = self.variable(AWS_TOKEN).map(|token| format!(":{token}"));
                 format!("{value}:{secret}{}", token.unwrap_or_default())
@@ -217,16 +212,14 @@ impl Resolution<'_> {
             Ok(parts) => parts,
             Err(not_key) => {
                 let what = "is not a key for AWS Signature Version 4";
-                self.wrong_key(&variable, what, &not_key.to_string());
-                return none(sources.variables);
+                self.wrong_key(variable, what, &not_key.to_string());
+                return None;
             }
         };
-        let region = self.region(targets);
-        let with = Sigv4 { service: service.to_owned(), region, id, secret, session_token };
-        let variables = vec![variable.clone()];
-        let scheme = Scheme::Sigv4(service.to_owned());
-        let planned = ApiKey::From { variable, scheme };
-        (Access::Sigv4(Arc::new(with)), planned, variables)
+        let (service, region) = (service.to_owned(), self.region(targets));
+        let scheme = Scheme::Sigv4(service.clone());
+        let with = Sigv4 { service, region, id, secret, session_token };
+        Some((Access::Sigv4(Arc::new(with)), scheme))
     }
 
     /// The region of targets that do not name theirs.
@@ -250,9 +243,7 @@ impl Resolution<'_> {
 
     /// A key is named, and the backend sends none.
     fn no_key(&mut self, backend: &str) {
-        let Some(entry) = &self.source.scenario.target.api_key_env else {
-            return;
-        };
+        let Some(entry) = &self.source.scenario.target.api_key_env else { return };
         let problem =
             Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"))
                 .at(entry.place.clone(), "not with this backend")
@@ -277,11 +268,6 @@ impl Resolution<'_> {
             ));
         }
     }
-}
-
-/// True if a backend may have this variable read.
-fn may_be_chosen(variable: &str) -> bool {
-    is_name(variable) && variable.ends_with(KEY)
 }
 
 /// True if this can be a variable's name.

@@ -31,12 +31,9 @@ impl ResolvedRun {
                 return Ok(Extent::Stopped);
             }
             count += batch?.len() as u64;
-            let again: u64 = drawing
-                .remarks()?
-                .iter()
-                .filter(|remark| remark.what == Treatment::Repeated)
-                .map(|remark| remark.count)
-                .sum();
+            let remarks = drawing.samples.remarks()?;
+            let again = remarks.iter().filter(|remark| remark.what == Treatment::Repeated);
+            let again: u64 = again.map(|remark| remark.count).sum();
             if again > 0 {
                 return Ok(Extent::Samples(count.saturating_sub(again)));
             }

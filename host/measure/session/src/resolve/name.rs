@@ -136,33 +136,31 @@ fn changes(entry: &Entry) -> bool {
 }
 
 fn load(load: &Load) -> String {
-    let users = |count: u64| {
-        let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
-        if sessions { format!("{count} sessions") } else { format!("concurrency {count}") }
+    let most = load.max_in_flight.as_ref().map(|most| format!("at most {} in flight", most.value));
+    let ramp = load.ramp.from.as_ref().zip(load.ramp.to.as_ref());
+    let ramp = ramp.map(|(from, to)| format!("{} to {} req/s", from.value, to.value));
+    let when = match (load.meant_arrival(), &load.concurrency, &load.rate) {
+        _ if load.stages.is_some() => Some("rates in stages".to_owned()),
+        _ if ramp.is_some() => ramp,
+        (Some(Arrival::Closed), Some(count), _) => {
+            let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
+            let count = count.value;
+            return if sessions {
+                format!("{count} sessions")
+            } else {
+                format!("concurrency {count}")
+            };
+        }
+        (Some(Arrival::Trace), ..) => {
+            let file = load.trace.file.as_ref().map(|file| stem(&file.value));
+            Some(format!("at the times of {}", file.as_deref().unwrap_or("a trace")))
+        }
+        (Some(Arrival::Dataset), ..) => Some("at the dataset's times".to_owned()),
+        (_, _, Some(rate)) if rate.value.is_finite() => Some(format!("{} req/s", rate.value)),
+        _ => None,
     };
-    let capped = |label: String| match &load.max_in_flight {
-        Some(most) => format!("{label}, at most {} in flight", most.value),
-        None => label,
-    };
-    if load.stages.is_some() {
-        return capped("rates in stages".to_owned());
-    }
-    if let (Some(from), Some(to)) = (&load.ramp.from, &load.ramp.to) {
-        return capped(format!("{} to {} req/s", from.value, to.value));
-    }
-    match (load.meant_arrival(), &load.concurrency, &load.rate) {
-        (Some(Arrival::Closed), Some(count), _) => users(count.value),
-        (Some(Arrival::Trace), ..) => match &load.trace.file {
-            Some(file) => capped(format!("at the times of {}", stem(&file.value))),
-            None => capped("at the times of a trace".to_owned()),
-        },
-        (Some(Arrival::Dataset), ..) => capped("at the dataset's times".to_owned()),
-        (_, _, Some(rate)) if rate.value.is_finite() => capped(format!("{} req/s", rate.value)),
-        _ => match &load.max_in_flight {
-            Some(most) => format!("at most {} in flight", most.value),
-            None => "all at once".to_owned(),
-        },
-    }
+    let parts: Vec<String> = when.into_iter().chain(most).collect();
+    if parts.is_empty() { "all at once".to_owned() } else { parts.join(", ") }
 }
 
 /// A path's last part without its ending.

@@ -113,9 +113,7 @@ impl Resolution<'_> {
         };
         let mut kept = plan.clone();
         // One that cannot be opened is reported where it is needed.
-        let Ok(mut dialect) = backend.open() else {
-            return kept;
-        };
+        let Ok(mut dialect) = backend.open() else { return kept };
         let mut plain = Settings {
             output_tokens: plan.output_tokens.or(Some(16)),
             ignore_eos: plan.ignore_eos,
@@ -132,9 +130,7 @@ impl Resolution<'_> {
                 inputs = without;
             }
         }
-        let Some(plain) = inputs else {
-            return kept;
-        };
+        let Some(plain) = inputs else { return kept };
         let take: Take = |to, from| to.settings.ignore_eos = from.settings.ignore_eos;
         let unread = options.ignore_eos.is_none()
             && plain.settings.ignore_eos
@@ -299,9 +295,7 @@ fn all_of(plain: &Inputs, plan: &RequestOptions, temperature: Option<f64>) -> In
 /// True if the backend writes the same request with an option, without it, and with another value
 /// of it. A backend that refuses one of them has read it.
 fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
-    let Ok(with) = full.written(dialect) else {
-        return false;
-    };
+    let Ok(with) = full.written(dialect) else { return false };
     [full.bare(), full.otherwise()].iter().all(|from| {
         full.with(option, from).written(dialect).is_ok_and(|request| {
             request.method == with.method

@@ -8,7 +8,7 @@ use model::places::AllowedHost;
 use model::session::Cache;
 use model::target::{Target, TargetError};
 use plugins::backend::{Backend, Control, Framing};
-use reader::{Located, Place, Problem};
+use reader::{Place, Problem};
 use scenario::ServerSeries;
 use scenario::plan::Wiring;
 
@@ -41,9 +41,9 @@ impl Resolution<'_> {
             }
             return Some(vec![target]);
         };
+        // Every URL is checked, also behind a wrong one.
         let urls = entry.value.iter();
-        let targets: Vec<Option<Target>> =
-            urls.map(|url| self.target(&url.value, Some(&url.place))).collect();
+        let targets: Vec<_> = urls.map(|url| self.target(&url.value, Some(&url.place))).collect();
         targets.into_iter().collect()
     }
 
@@ -51,23 +51,20 @@ impl Resolution<'_> {
     pub(super) fn questions(&mut self, backend: &Backend) {
         let scenario = &self.source.scenario;
         let load = &scenario.load;
-        let cache = load.cache.as_ref();
-        let by_cache = cache.filter(|entry| entry.value == Cache::Flush);
-        let by_cache = by_cache.map(|entry| Located::new(true, entry.place.clone()));
-        let flush = by_cache.or_else(|| load.flush_cache.clone());
-        let flush = (&flush, Control::FlushCache, "flush the prefix cache");
-        let metrics = (&scenario.report.server_metrics, Control::Metrics, "report its metrics");
-        let series = scenario.report.server_series.as_ref();
+        let report = &scenario.report;
+        let cache = load.cache.as_ref().filter(|entry| entry.value == Cache::Flush);
+        let flush = load.flush_cache.as_ref().filter(|entry| entry.value);
+        let flush = cache.map(|entry| &entry.place).or(flush.map(|entry| &entry.place));
+        let metrics = report.server_metrics.as_ref().filter(|entry| entry.value);
+        let series = report.server_series.as_ref();
         let series = series.filter(|entry| entry.value != ServerSeries::None);
-        let series = series.map(|entry| Located::new(true, entry.place.clone()));
-        let pages = scenario.target.metrics_url.as_ref();
-        let pages = pages.map(|entry| Located::new(true, entry.place.clone()));
-        let series = series.or(pages);
-        let series = (&series, Control::Metrics, "show its metrics");
-        for (entry, control, act) in [flush, metrics, series] {
-            let Some(entry) = entry.as_ref().filter(|entry| entry.value) else {
-                continue;
-            };
+        let pages = scenario.target.metrics_url.as_ref().map(|entry| &entry.place);
+        for (place, control, act) in [
+            (flush, Control::FlushCache, "flush the prefix cache"),
+            (metrics.map(|entry| &entry.place), Control::Metrics, "report its metrics"),
+            (series.map(|entry| &entry.place).or(pages), Control::Metrics, "show its metrics"),
+        ] {
+            let Some(place) = place else { continue };
             let answer = backend.open().and_then(|mut dialect| dialect.control(control));
             match answer {
                 Ok(Some(_)) => {}
@@ -77,7 +74,7 @@ impl Resolution<'_> {
                         Problem::new(format!("the backend `{name}` cannot ask a server to {act}"));
                     self.faults.scenario.push(
                         problem
-                            .at(entry.place.clone(), "not with this backend")
+                            .at(place.clone(), "not with this backend")
                             .help("remove this key or flag, or use the engine's own backend"),
                     );
                 }
@@ -106,9 +103,7 @@ impl Resolution<'_> {
         let scenario = &self.source.scenario;
         let version = scenario.connection.http();
         let named = scenario.connection.http.as_ref();
-        let Some(backend) = backend.filter(|_| version == Version::Http1) else {
-            return version;
-        };
+        let Some(backend) = backend.filter(|_| version == Version::Http1) else { return version };
         let streaming = scenario.request.stream();
         let framing = (backend.open()).and_then(|mut dialect| dialect.framing(streaming));
         match (framing, named) {
@@ -131,9 +126,7 @@ impl Resolution<'_> {
 
     /// Returns the engines behind the targets whose metrics pages are read.
     pub(super) fn monitored(&mut self) -> Vec<Target> {
-        let Some(entry) = &self.source.scenario.target.metrics_url else {
-            return Vec::new();
-        };
+        let Some(entry) = &self.source.scenario.target.metrics_url else { return Vec::new() };
         let urls = entry.value.iter();
         urls.filter_map(|url| self.target(&url.value, Some(&url.place))).collect()
     }

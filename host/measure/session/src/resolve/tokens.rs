@@ -133,13 +133,9 @@ pub(super) fn candidates(source: &Source) -> Vec<String> {
 pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     let mut remarks = Vec::new();
     for name in names {
-        let Ok(repository) = Repository::parse(Kind::Model, name) else {
-            continue;
-        };
+        let Ok(repository) = Repository::parse(Kind::Model, name) else { continue };
         let found = cache.and_then(|cache| cache.find(&repository));
-        let Some(snapshot) = found.filter(Snapshot::has_tokenizer) else {
-            continue;
-        };
+        let Some(snapshot) = found.filter(Snapshot::has_tokenizer) else { continue };
         let commit: String = snapshot.commit.chars().take(12).collect();
         match Counting::of_snapshot(&repository, snapshot) {
             Ok(mut counting) => {
@@ -227,9 +223,7 @@ impl Digests {
 fn deciding(path: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for below in ["", "additional_chat_templates/"] {
-        let Ok(entries) = std::fs::read_dir(path.join(below)) else {
-            continue;
-        };
+        let Ok(entries) = std::fs::read_dir(path.join(below)) else { continue };
         for entry in entries {
             let name = entry?.file_name();
             let name = name.to_str().map(|name| format!("{below}{name}"));

@@ -62,7 +62,7 @@ impl Phases<'_> {
         mut newsfeed: Newsfeed<Item>,
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
-        let framing = preparation.framing();
+        let framing = preparation.framing;
         let group = &self.run.control.group;
         let prepared = group.until_stopped("warm-up", move || {
             let items = preparation.warmup();
@@ -158,7 +158,7 @@ impl Phases<'_> {
         let repeats = load.warming == Warming::UntilStable;
         // Those of a machine's slice are a part of each wave.
         let size = u64::from(load.warmup.max(1));
-        let wave_of = |item: &Item| if repeats { item.index() / size } else { 0 };
+        let wave_of = |item: &Item| if repeats { item.prepared.index / size } else { 0 };
         let rate = match load.warming {
             Warming::Requests => None,
             Warming::LikeLoad | Warming::UntilStable => load.warmup_rate(),
@@ -173,7 +173,7 @@ impl Phases<'_> {
             sent += own.len();
             let due: Vec<Due> = (own.iter())
                 .map(|item| {
-                    let place = (item.index() % size) as f64;
+                    let place = (item.prepared.index % size) as f64;
                     Due::At(rate.map_or(Nanos::ZERO, |rate| Nanos::from_secs_f64(place / rate)))
                 })
                 .collect();
@@ -354,28 +354,22 @@ impl Phases<'_> {
     /// session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
-        let (prepared, request, entry) = match item {
-            Item::Ready { prepared, request, framing: own, course, session, entry } => {
-                let framing = own.unwrap_or(framing);
-                (prepared, Ok((request, framing, course, session)), entry)
-            }
-            Item::Faulty { prepared, outcome, entry } => (prepared, Err(outcome), entry),
-        };
+        let Item { prepared, request, entry } = item;
         // Before the request is sent: its reply may end at any time.
         let is_member = entry.is_some();
         let opens = entry.is_some_and(|entry| self.run.background.rest.sessions.enter(key, entry));
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
-            (Verdict::Send(Release { due, granted }), Ok((request, framing, course, session))) => {
+            (Verdict::Send(Release { due, granted }), Ok(ready)) => {
                 let cancelled_after =
                     if measured { self.run.plan.cancelled_after(prepared.index) } else { None };
                 let job = Box::new(Job {
                     key,
                     exchange: prepared.due(due, granted),
-                    request: request.ready(date),
-                    framing,
-                    course,
-                    session,
+                    request: ready.outgoing.ready(date),
+                    framing: ready.framing.unwrap_or(framing),
+                    course: ready.course,
+                    session: ready.session,
                     cancelled_after,
                 });
                 self.orders[self.worker_of(&job)].send(job);

@@ -158,9 +158,7 @@ pub(super) fn keep_calls(answer: &mut Message, most: usize) {
     let fields = (answer.extra.as_deref())
         .and_then(|extra| serde_json::from_str::<Map<String, Value>>(extra).ok());
     let Some(mut fields) = fields else { return };
-    let Some(Value::Array(calls)) = fields.get_mut("tool_calls") else {
-        return;
-    };
+    let Some(Value::Array(calls)) = fields.get_mut("tool_calls") else { return };
     if calls.len() <= most {
         return;
     }

@@ -1,28 +1,26 @@
 //! A WebSocket during its exchange. Messages are sent when they are due, and the server's messages
 //! are passed on as they arrive. Decoding reports the end of the answer.
 //!
-//! As with a [streamed](super::streaming) body, the poll loop reads it as soon as its socket is
-//! ready. The task of the request reads it when woken: by a due message, a demand of decoding, a
-//! timeout or room in the backlog. Sending does not depend on whether more may be read, and reading
-//! does not depend on sending.
+//! The task of the request reads it too when woken by a due message or a demand of decoding.
+//! Sending does not depend on whether more may be read, and reading does not depend on sending.
 
-use std::cell::{OnceCell, RefCell};
-use std::future::poll_fn;
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Sleep;
 
 use super::Reading;
+use super::streaming::broken;
+use super::watched::{Turn, until_over};
 use crate::drive::demand::{Demand, Outgoing};
 use crate::drive::outbox::Outbox;
 use crate::drive::types::End;
-use crate::transport::poller::Watch;
+use crate::transport::poller::Readiness;
 use crate::transport::websocket::{Closed, Incoming, WebSocket};
-use crate::transport::{Broke, Marks};
+use crate::transport::{ByteStream, Marks};
 use model::exchange::Class;
 use model::units::Nanos;
 
@@ -36,7 +34,7 @@ const INPUTS: usize = 1024;
 pub type Inputs = Rc<RefCell<Vec<Nanos>>>;
 
 /// The end of a conversation.
-pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
+pub struct Over<Io: ByteStream> {
     /// The way it ended.
     pub end: End,
     /// The instant of its end.
@@ -44,13 +42,7 @@ pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
     pub socket: WebSocket<Io>,
 }
 
-struct Conversation<Io: AsyncRead + AsyncWrite + Unpin> {
-    /// The task that waits for the end.
-    task: OnceCell<Waker>,
-    state: RefCell<State<Io>>,
-}
-
-struct State<Io: AsyncRead + AsyncWrite + Unpin> {
+struct Conversation<Io: ByteStream> {
     reading: Reading,
     socket: WebSocket<Io>,
     marks: Rc<Marks>,
@@ -61,8 +53,6 @@ struct State<Io: AsyncRead + AsyncWrite + Unpin> {
     /// True if a message is being written.
     is_writing: bool,
     inputs: Inputs,
-    /// Its end and the end's instant; absent before.
-    ended: Option<(End, Nanos)>,
 }
 
 impl Incoming for Reading {
@@ -77,18 +67,14 @@ impl Reading {
     /// Sends these messages over a WebSocket, and the messages that decoding demands, and reports
     /// the server's messages. Puts the instant of each send into `inputs`, also if the wait is
     /// given up.
-    pub async fn converse<Io>(
+    pub async fn converse<Io: ByteStream>(
         self,
         socket: WebSocket<Io>,
         (messages, inputs): (Vec<Outgoing>, Inputs),
         demands: UnboundedReceiver<Demand>,
-    ) -> Over<Io>
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
-        let readiness = socket.readiness().map(Rc::clone);
+    ) -> Over<Io> {
         let opened = self.timer.clock.now();
-        let mut state = State {
+        let mut conversation = Conversation {
             marks: Rc::clone(&self.marks),
             outbox: Outbox::new(opened, self.backlog.hold()),
             reading: self,
@@ -97,142 +83,94 @@ impl Reading {
             alarm: None,
             is_writing: false,
             inputs,
-            ended: None,
         };
-        for message in messages {
-            state.add(message, opened);
-        }
-        let conversation =
-            Rc::new(Conversation { task: OnceCell::new(), state: RefCell::new(state) });
-        let watching =
-            (readiness.as_ref()).map(|readiness| readiness.watch(Rc::clone(&conversation) as _));
-        let (end, at) = poll_fn(|cx| {
-            conversation.task.get_or_init(|| cx.waker().clone());
-            conversation.state.borrow_mut().poll(cx)
-        })
-        .await;
-        drop(watching);
-        let State { mut reading, socket, .. } =
-            Rc::into_inner(conversation).expect("it is watched no longer").state.into_inner();
+        let outbox = &mut conversation.outbox;
+        let added = messages.into_iter().try_for_each(|message| outbox.add(message, opened));
+        let (conversation, (end, at)) = match added {
+            Ok(()) => until_over(conversation).await,
+            Err(what) => (conversation, (End::Broke(Class::Protocol, what), opened)),
+        };
+        let Conversation { mut reading, socket, .. } = conversation;
         reading.is_over = true;
         reading.hand_on();
         Over { end, at, socket }
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Conversation<Io> {
-    fn ready(&self) {
-        // Before its first turn the task has not read, and will find the bytes that have come.
-        let Some(task) = self.task.get() else { return };
-        let mut state = self.state.borrow_mut();
-        if state.ended.is_none() {
-            state.turn(&mut Context::from_waker(task));
-            if state.ended.is_some() {
-                task.wake_by_ref();
-            }
-        }
+impl<Io: ByteStream> Turn for Conversation<Io> {
+    fn readiness(&self) -> Option<&Rc<Readiness>> {
+        self.socket.opened.readiness.as_ref()
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
+        self.listen(cx).or_else(|| self.write(cx)).or_else(|| self.read(cx))
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(End, Nanos)> {
-        if self.ended.is_none() {
-            self.turn(cx);
-        }
-        match self.ended.take() {
-            Some(ended) => Poll::Ready(ended),
-            None => Poll::Pending,
-        }
-    }
-
-    /// Sends and reads as far as possible. Wakes the task of this context when there is more to do.
-    fn turn(&mut self, cx: &mut Context<'_>) {
-        self.listen(cx);
-        if self.ended.is_none() {
-            self.write(cx);
-        }
-        if self.ended.is_none() {
-            self.read(cx);
-        }
-    }
-
-    fn end(&mut self, class: Class, what: String, at: Nanos) {
-        self.ended = Some((End::Broke(class, what), at));
-    }
-
-    fn add(&mut self, outgoing: Outgoing, now: Nanos) {
-        if let Err(what) = self.outbox.add(outgoing, now) {
-            self.end(Class::Protocol, what, now);
-        }
-    }
-
+impl<Io: ByteStream> Conversation<Io> {
     /// Takes the demands of decoding.
-    fn listen(&mut self, cx: &mut Context<'_>) {
+    fn listen(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         while let Poll::Ready(Some(demand)) = self.demands.poll_recv(cx) {
             let now = self.reading.timer.clock.now();
             match demand {
-                Demand::Send(outgoing) => self.add(outgoing, now),
+                Demand::Send(outgoing) => {
+                    if let Err(what) = self.outbox.add(outgoing, now) {
+                        return Some((End::Broke(Class::Protocol, what), now));
+                    }
+                }
                 Demand::Proceed => self.outbox.proceed(now),
                 // Only exchanges of several requests have steps.
                 Demand::Ended | Demand::Step(_) => {
-                    let whole = End::Whole { ends_answer: false };
-                    self.ended = Some((whole, self.reading.last_frame));
+                    return Some((End::Whole { ends_answer: false }, self.reading.last_frame));
                 }
             }
-            if self.ended.is_some() {
-                return;
-            }
         }
+        None
     }
 
     /// Sends the messages that are due.
-    fn write(&mut self, cx: &mut Context<'_>) {
+    fn write(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         for _ in 0..WRITES_IN_A_ROW {
             // Read before the write: a server may have answered when the write returns.
             let now = self.reading.timer.clock.now();
             // The reading side reports why nothing can be sent.
-            let Poll::Ready(Ok(())) = self.socket.poll_write(cx) else {
-                return;
-            };
+            let Poll::Ready(Ok(())) = self.socket.poll_write(cx) else { return None };
             if std::mem::take(&mut self.is_writing) {
                 self.wrote(now);
             }
             if !self.socket.has_room() {
-                return;
+                return None;
             }
             let Some(due) = self.outbox.due() else {
                 self.alarm = None;
-                return;
+                return None;
             };
             if let Some(message) = self.outbox.take(now) {
-                match self.socket.put(message) {
-                    Ok(()) => self.is_writing = true,
-                    Err(what) => return self.end(Class::Protocol, what, now),
+                if let Err(what) = self.socket.put(message) {
+                    return Some((End::Broke(Class::Protocol, what), now));
                 }
+                self.is_writing = true;
                 continue;
             }
             let until = self.reading.timer.clock.instant(due);
-            let alarm = match &mut self.alarm {
-                Some(alarm) => {
-                    if alarm.deadline() != until {
-                        alarm.as_mut().reset(until);
-                    }
-                    alarm
-                }
-                None => self.alarm.insert(Box::pin(tokio::time::sleep_until(until))),
-            };
+            let alarm =
+                (self.alarm).get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+            if alarm.deadline() != until {
+                alarm.as_mut().reset(until);
+            }
             if alarm.as_mut().poll(cx).is_pending() {
-                return;
+                return None;
             }
         }
         cx.waker().wake_by_ref();
+        None
     }
 
     /// A message was handed to the socket at this instant.
     fn wrote(&mut self, now: Nanos) {
         self.marks.written.set(Some(now));
         let progress = self.reading.reply.progress();
-        if progress.has_output() {
+        if progress.output().is_some() {
             return;
         }
         let mut inputs = self.inputs.borrow_mut();
@@ -246,41 +184,31 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
     }
 
     /// Reads the bytes that have come, and checks the conditions that end the reading.
-    fn read(&mut self, cx: &mut Context<'_>) {
+    fn read(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         let reading = &mut self.reading;
         if reading.poll_gate(cx).is_pending() {
-            return;
+            return None;
         }
         let read = self.socket.poll_messages(cx, &self.marks, reading);
         if !reading.frames.is_empty() {
             // Messages may be answered, and the end is one of them.
             reading.hand_on();
         }
-        let memory = self.socket.memory();
-        reading.held.set(reading.frames.memory() + memory);
+        reading.held.set(reading.frames.memory() + self.socket.memory());
         if let Poll::Ready(read) = read {
-            let at = self.socket.last_read();
-            return match read {
-                Ok(closed) => {
-                    let (class, what) = unasked(&closed);
-                    self.end(class, what, at);
-                }
-                Err(Broke::Connection(what)) => self.end(Class::Truncated, what, at),
-                Err(Broke::Refused(what)) => self.end(Class::Protocol, what, at),
-            };
+            return Some((read.map_or_else(broken, unasked), self.socket.opened.wire.read_at()));
         }
         if let Poll::Ready((class, what)) = reading.poll_timer(cx) {
-            let now = reading.timer.clock.now();
-            return self.end(class, what, now);
+            return Some((End::Broke(class, what), reading.timer.clock.now()));
         }
         reading.poll_stall(cx);
+        None
     }
 }
 
 /// Classifies a close before the answer is complete: a failure of the server, if its code says one,
 /// else an answer that is cut off.
-fn unasked(closed: &Closed) -> (Class, String) {
+fn unasked(closed: Closed) -> End {
     let class = if closed.is_regular() { Class::Truncated } else { Class::InBandError };
-    let what = format!("the server closed the WebSocket {closed}");
-    (class, what)
+    End::Broke(class, format!("the server closed the WebSocket {closed}"))
 }

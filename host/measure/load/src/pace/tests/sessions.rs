@@ -58,10 +58,6 @@ async fn sessions(
     seen
 }
 
-fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
-    Pacing { origin: Nanos::ZERO, duration: None, slots, by_session, capped, thinking: None }
-}
-
 fn ms(count: u64) -> Nanos {
     Nanos(count * MS)
 }

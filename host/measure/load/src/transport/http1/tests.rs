@@ -1,7 +1,6 @@
 use super::*;
 use crate::transport::{self, Request, StampedStream};
 use bytes::Bytes;
-use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -15,24 +14,22 @@ fn request() -> Request {
 
 fn connect() -> (transport::Connection<StampedStream<DuplexStream>>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
-    let wire = Wire::new(Clock::start());
-    let connection = Connection::new(NewConnection {
-        io: StampedStream::new(client, &wire),
-        wire,
-        facts: exchange::Connection::default(),
-        readiness: None,
-    });
-    (transport::Connection::Http1(connection), server)
+    (transport::Connection::Http1(Connection::new(NewConnection::bare(client))), server)
+}
+
+/// Reads a request whole.
+async fn read_question(server: &mut DuplexStream) {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"question") {
+        server.read_buf(&mut bytes).await.unwrap();
+    }
 }
 
 /// Sends a request to a server that reads it whole, writes in pieces of `piece` bytes, and closes.
 async fn exchange(reply: &[u8], piece: usize) -> ReplyView {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut bytes = Vec::new();
-        while !bytes.ends_with(b"question") {
-            server.read_buf(&mut bytes).await.unwrap();
-        }
+        read_question(&mut server).await;
         for piece in reply.chunks(piece) {
             server.write_all(piece).await.unwrap();
             tokio::task::yield_now().await;
@@ -99,6 +96,11 @@ async fn broken_replies_state_the_cause() {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
             "the transfer coding `gzip, chunked`",
         ),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n",
+            "the transfer coding `chunked,chunked`",
+        ),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: x\u{e9}\r\n\r\n", "the transfer coding `x\u{e9}`"),
         ("HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde", "content-length is not a number"),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcde",
@@ -143,10 +145,7 @@ async fn endless_interim_replies_are_refused() {
 async fn body_is_read_up_to_the_kept_size() {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut bytes = Vec::new();
-        while !bytes.ends_with(b"question") {
-            server.read_buf(&mut bytes).await.unwrap();
-        }
+        read_question(&mut server).await;
         server.write_all(b"HTTP/1.1 500 No\r\n\r\n").await.unwrap();
         let mut written = 0_usize;
         while server.write_all(&[b'x'; 1 << 16]).await.is_ok() {
@@ -204,10 +203,7 @@ async fn connection_carries_successive_requests() {
     let (mut connection, mut server) = connect();
     let serve = async {
         for _ in 0..2 {
-            let mut bytes = Vec::new();
-            while !bytes.ends_with(b"question") {
-                server.read_buf(&mut bytes).await.unwrap();
-            }
+            read_question(&mut server).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
             server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n").await.unwrap();
             tokio::time::sleep(Duration::from_millis(7)).await;

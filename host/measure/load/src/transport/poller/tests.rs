@@ -57,18 +57,18 @@ impl Reader {
 impl Watch for Reader {
     fn ready(&self) {
         let mut into = vec![0; self.size];
-        let mut socket = self.socket.socket();
+        let mut socket = &self.socket.socket;
         match socket.read(&mut into) {
             Ok(0) => self.over.set(true),
             Ok(read) => {
                 self.turns.borrow_mut().push(read);
                 if read < into.len() {
-                    self.socket.readiness().drained();
+                    self.socket.readiness.drained();
                 }
             }
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-                self.socket.readiness().drained();
+                self.socket.readiness.drained();
             }
         }
     }
@@ -87,7 +87,7 @@ async fn watcher_hears_of_bytes_and_the_end() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
-        let readiness = Rc::clone(reader.socket.readiness());
+        let readiness = Rc::clone(&reader.socket.readiness);
         let watching = readiness.watch(Rc::clone(&reader) as _);
         for count in 1..=3 {
             peer.write_all(b"event").unwrap();
@@ -106,7 +106,7 @@ async fn removed_watcher_is_not_woken() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
-        let readiness = Rc::clone(reader.socket.readiness());
+        let readiness = Rc::clone(&reader.socket.readiness);
         drop(readiness.watch(Rc::clone(&reader) as _));
         peer.write_all(b"event").unwrap();
         until(|| readiness.is_readable()).await;
@@ -212,7 +212,7 @@ async fn many_sockets_are_all_served() {
             })
             .unzip();
         let readinesses: Vec<_> =
-            (readers.iter()).map(|reader| Rc::clone(reader.socket.readiness())).collect();
+            (readers.iter()).map(|reader| Rc::clone(&reader.socket.readiness)).collect();
         let watching: Vec<_> = (readinesses.iter().zip(&readers))
             .map(|(readiness, reader)| readiness.watch(Rc::clone(reader) as _))
             .collect();
@@ -236,12 +236,12 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
         impl Watch for Busy {
             fn ready(&self) {
                 let mut into = [0; 64];
-                let mut socket = self.0.socket();
+                let mut socket = &self.0.socket;
                 if matches!(socket.read(&mut into), Ok(1..)) {
                     self.2.set(self.2.get() + 1);
                     self.1.borrow_mut().write_all(b"!").unwrap();
                 }
-                self.0.readiness().drained();
+                self.0.readiness.drained();
             }
         }
         let busy: Vec<Rc<Busy>> = (0..SOCKETS)
@@ -252,7 +252,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
                 Rc::new(Busy(socket, RefCell::new(peer), Cell::new(0)))
             })
             .collect();
-        let readinesses: Vec<_> = busy.iter().map(|busy| Rc::clone(busy.0.readiness())).collect();
+        let readinesses: Vec<_> = busy.iter().map(|busy| Rc::clone(&busy.0.readiness)).collect();
         let watching: Vec<_> = (readinesses.iter().zip(&busy))
             .map(|(readiness, busy)| readiness.watch(Rc::clone(busy) as _))
             .collect();

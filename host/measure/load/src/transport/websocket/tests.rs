@@ -1,6 +1,5 @@
 use super::*;
 use crate::transport::StampedStream;
-use model::clock::Clock;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::time::Duration;
@@ -11,14 +10,7 @@ type Client = WebSocket<StampedStream<DuplexStream>>;
 /// A client after the handshake, and the server's end, over a pipe of this number of bytes.
 fn open(bytes: usize, early: &[u8]) -> (Client, DuplexStream) {
     let (client, server) = tokio::io::duplex(bytes);
-    let wire = Wire::new(Clock::start());
-    let opened = NewConnection {
-        io: StampedStream::new(client, &wire),
-        wire,
-        facts: model::exchange::Connection::default(),
-        readiness: None,
-    };
-    (WebSocket::new(opened, early.to_vec()), server)
+    (WebSocket::new(NewConnection::bare(client), early.to_vec()), server)
 }
 
 /// A frame as a server sends it.
@@ -376,14 +368,8 @@ async fn autobahns_cases_are_echoed() {
     let address = std::env::var("AUTOBAHN").expect("the address of a fuzzing server");
     let open = async |path: &str| {
         let tcp = tokio::net::TcpStream::connect(&address).await.unwrap();
-        let wire = Wire::new(Clock::start());
-        let opened = NewConnection {
-            io: StampedStream::new(tcp, &wire),
-            wire,
-            facts: model::exchange::Connection::default(),
-            readiness: None,
-        };
-        let mut connection = http1::Connection::new(opened);
+        let opened = NewConnection::bare(tcp);
+        let mut connection = crate::transport::http1::Connection::new(opened);
         let (at, none) = (("http", &*address), bytes::Bytes::new());
         let version = model::connection::Version::Http1;
         let request =

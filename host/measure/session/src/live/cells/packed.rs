@@ -1,34 +1,24 @@
 //! Distributions as they travel between processes: the counts of their cells, and nothing of the
 //! empty ones.
 //!
-//! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which
-//! doubles. So a distribution is a list of steps and counts, and parts of it from several machines
-//! add up cell by cell.
+//! A cell travels as its distance from the cell before, in nanoseconds. So a distribution is a list
+//! of distances and counts, and parts of it from several machines add up span by span.
 
 use model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::{Buckets, Cells};
 
-/// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is
-/// not above [`super::FINEST`].
-const FINEST_BITS: u32 = super::FINEST.ilog2();
-/// Cells of one width: twice as many as two significant digits need, and a power of two. Except in
-/// the finest width, the lower half repeats the width before.
-const OF_A_WIDTH: u64 = 256;
-const HALF: u64 = OF_A_WIDTH / 2;
-/// The number of the last cell, which holds the longest span that there is.
-const LAST: u64 = number(u64::MAX);
-/// The neighbours that are sent as one cell: each by itself, to two significant digits.
-pub const FINE: u64 = 1;
-/// The same if there are too many cells: they are then known to one digit.
-pub const COARSE: u64 = 16;
+/// The bits after a span's highest one that travel: all, so each cell is sent by itself.
+pub const FINE: u32 = u64::BITS;
+/// The same if there are too many cells: spans are then known to one digit.
+pub const COARSE: u32 = 3;
 
 /// Counts of time spans, cell by cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PackedCells {
-    /// In turn, the distance to the next cell and its number of spans, from the finest cell on.
+    /// In turn, the distance to the next cell and its number of spans, from the shortest span on.
     cells: Vec<u64>,
     sum: Nanos,
     least: Nanos,
@@ -47,43 +37,26 @@ pub struct PackedBuckets {
 #[error("a distribution cannot be read: {0}")]
 pub struct NotPacked(pub(in crate::live) &'static str);
 
-const fn number(span: u64) -> u64 {
-    let steps = span >> FINEST_BITS;
-    if steps < OF_A_WIDTH {
-        return steps;
-    }
-    let wider = (steps.ilog2() - OF_A_WIDTH.ilog2() + 1) as u64;
-    wider * HALF + (steps >> wider)
-}
-
-/// A span in the cell of this number: the shortest.
-fn span(number: u64) -> u64 {
-    if number < OF_A_WIDTH {
-        return number << FINEST_BITS;
-    }
-    let wider = number / HALF - 1;
-    (number - wider * HALF) << wider << FINEST_BITS
+/// The middle of the spans that have the same highest bit, and the same bits after it.
+fn rounded(span: u64, bits: u32) -> u64 {
+    let width = 1 << span.max(1).ilog2().saturating_sub(bits);
+    span - span % width + width / 2
 }
 
 impl PackedCells {
-    pub fn new(cells: &Cells, together: u64) -> Self {
+    pub fn new(cells: &Cells, bits: u32) -> Self {
         if cells.cells.is_empty() {
             return PackedCells::default();
         }
-        let mut packed: Vec<u64> = Vec::new();
-        let (mut at, mut last) = (0, None);
+        let (mut packed, mut at) = (Vec::<u64>::new(), 0);
         for seen in cells.cells.iter_recorded() {
-            let cell = number(seen.value_iterated_to());
-            // The middle one stands for all.
-            let cell = (cell - cell % together + together / 2).min(LAST);
-            let count = seen.count_at_value();
-            match (packed.last_mut(), last == Some(cell)) {
-                (Some(held), true) => *held = held.saturating_add(count),
-                _ => {
-                    packed.extend([cell - at, count]);
-                    (at, last) = (cell, Some(cell));
-                }
+            let span = cells.cells.lowest_equivalent(seen.value_iterated_to());
+            let (span, count) = (rounded(span, bits), seen.count_at_value());
+            match packed.last_mut() {
+                Some(held) if span == at => *held = held.saturating_add(count),
+                _ => packed.extend([span - at, count]),
             }
+            at = span;
         }
         PackedCells {
             cells: packed,
@@ -110,13 +83,9 @@ impl PackedCells {
             if place > 0 && *step == 0 {
                 return Err(NotPacked("a cell is repeated"));
             }
-            at = at.saturating_add(*step);
-            if at > LAST {
-                return Err(NotPacked("there is no such cell"));
-            }
-            let value = span(at);
-            if cells.cells.record_n(value, *count).is_err() {
-                cells.cells.saturating_record_n(value, *count);
+            at = at.checked_add(*step).ok_or(NotPacked("there is no such span"))?;
+            if cells.cells.record_n(at, *count).is_err() {
+                cells.cells.saturating_record_n(at, *count);
             }
         }
         cells.sum += u128::from(self.sum.0);
@@ -164,17 +133,6 @@ mod tests {
     }
 
     #[test]
-    fn packed_numbers_equal_histogram_cells() {
-        assert_eq!((number(0), number(511), number(512)), (0, 0, 1));
-        let histogram = Cells::default().cells;
-        for value in of_all_widths() {
-            assert_eq!(span(number(value)), histogram.lowest_equivalent(value), "{value}");
-            let next = histogram.next_non_equivalent(value);
-            assert!(next <= value || number(next) == number(value) + 1, "{value}");
-        }
-    }
-
-    #[test]
     fn packed_cells_survive_json() {
         let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
         let packed = PackedCells::new(&sent, FINE);
@@ -206,7 +164,7 @@ mod tests {
     #[test]
     fn coarse_cells_are_few_and_precise_to_one_digit() {
         let sent = cells((0..200_000).map(|i| 1_000 + i * i));
-        let [fine, coarse] = [FINE, COARSE].map(|together| PackedCells::new(&sent, together));
+        let [fine, coarse] = [FINE, COARSE].map(|bits| PackedCells::new(&sent, bits));
         assert!(coarse.cells.len() * 8 < fine.cells.len());
         let mut there = Cells::default();
         coarse.add_to(&mut there).unwrap();
@@ -219,7 +177,7 @@ mod tests {
             [(seen.p50_ms, exact.p50_ms), (seen.p90_ms, exact.p90_ms), (seen.p99_ms, exact.p99_ms)]
         {
             let apart = (seen - exact).abs() / exact;
-            assert!(apart < COARSE as f64 * ERROR + 0.01, "{seen} for {exact}");
+            assert!(apart < 16.0 * ERROR + 0.01, "{seen} for {exact}");
         }
     }
 
@@ -233,7 +191,7 @@ mod tests {
         };
         let mut cells = Cells::default();
         good.add_to(&mut cells).unwrap();
-        for wrong in [vec![3], vec![LAST + 1, 1], vec![u64::MAX, 1, 5, 1], vec![3, 1, 0, 1]] {
+        for wrong in [vec![3], vec![u64::MAX, 1, 5, 1], vec![3, 1, 0, 1]] {
             let wrong = PackedCells { cells: wrong, ..good.clone() };
             assert!(wrong.add_to(&mut Cells::default()).is_err(), "{wrong:?}");
         }
