@@ -3,17 +3,14 @@
 
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{ALIASES, Metric, Reading, Single, TPOT, Unit, by_name, single};
 use crate::limit::{self, Clause, Grammar, LimitError, Numbers};
 use model::nearest;
 use model::units::Nanos;
+use model::{apply, document};
 
 /// An upper limit for a metric of each request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct Objective {
     /// The metric's name.
     pub metric: String,

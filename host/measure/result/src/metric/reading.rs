@@ -17,7 +17,8 @@ pub struct Reading<'a> {
     pub pieces: u64,
     /// The sum over the output events, if each states its tokens.
     pub stated: Option<u32>,
-    pub(super) streamed: bool,
+    /// True if the reply came in pieces that show when its tokens were generated.
+    pub(crate) streamed: bool,
     /// The time per token at which the answer is read, if the run has an objective on it.
     pub(super) pace: Option<Nanos>,
     pub(super) first: Option<Nanos>,

@@ -22,14 +22,12 @@
 
 use std::collections::BinaryHeap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::facts::Run;
 use super::lives::ArrivalKind;
 use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::units::Nanos;
+use model::{apply, document};
 
 /// Later requests without which nothing is compared.
 const LEAST_LATER: u64 = 20;
@@ -57,8 +55,7 @@ model::words! {
 }
 
 /// A cold start, and the run's figures without its requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct ColdStart {
     /// The evidence.
     pub shown: Shown,
@@ -169,7 +166,7 @@ impl Gather {
         let Some([sent, first, end]) = reading.life() else {
             return;
         };
-        let first = if reading.is_streamed() { first } else { end };
+        let first = if reading.streamed { first } else { end };
         let own = Early {
             sent,
             index: reading.exchange.index,

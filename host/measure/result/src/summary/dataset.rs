@@ -1,8 +1,7 @@
 //! A dataset's treatment of its input before it gave samples: parts that it left out, cut, repaired
 //! or used again.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use model::{apply, document};
 
 model::words! {
     /// The treatment that a dataset gave to a part of its input.
@@ -19,16 +18,16 @@ model::words! {
 }
 
 /// The treatment that a dataset gave to its input, in its own words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Default, Eq)]
 pub struct Dataset {
     /// The remarks, by kind and reason.
     pub remarks: Vec<Remark>,
 }
 
 /// One kind of change by a dataset to its input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Eq)]
 pub struct Remark {
     /// The treatment.
     pub what: Treatment,
@@ -37,7 +36,6 @@ pub struct Remark {
     /// The number of times.
     pub count: u64,
     /// The first of them, such as the number of a line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
 }
 

@@ -9,6 +9,7 @@ use super::confidence::{Both, Bounds, Confidence, LEAST_LOADS, Same};
 use super::failing::{self, Amount, WithFailures};
 use crate::figure::{Statistic, percentile_name};
 use crate::metric::{self, Metric};
+use model::{apply, document};
 use statistics::blocks::Blocks;
 use statistics::interval::{self, Loads};
 use statistics::{Figures, Ranked};
@@ -18,8 +19,7 @@ use statistics::{Figures, Ranked};
 pub(super) const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// The distribution of a metric's samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct Distribution {
     /// The unit of all figures but the count.
     pub unit: String,
@@ -27,7 +27,6 @@ pub struct Distribution {
     pub count: u64,
     /// The share of the requests that have no sample because they failed or were not sent; of a
     /// metric of sessions, the share of the sessions. Absent if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_share: Option<f64>,
     /// Arithmetic mean; absent if it is infinite, as where failures count as infinitely late.
     #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
@@ -53,14 +52,11 @@ pub struct Distribution {
     pub from: Basis,
     /// The largest error of the median and the percentiles, as a share of them; absent if they are
     /// exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
     /// The same figures when requests that failed or were not sent count as the worst, which
     /// thresholds use; absent if there are none, for token counts, and within the steady window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_failures: Option<WithFailures>,
 }
 

@@ -2,15 +2,13 @@
 //! the tokens of prompts and answers that are not text. A kind has figures only if an answer
 //! reports it, and zero is a report. `speculation` has the steps of speculative decoding.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::tokens::Tokens;
 use model::exchange::Usage;
+use model::{apply, document};
 
 /// A kind of tokens, over the answers that report how many of theirs are of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default)]
 pub struct Reported {
     /// Their sum.
     pub total: u64,
@@ -18,23 +16,19 @@ pub struct Reported {
     pub answers: u64,
     /// Their share of all input or output tokens of those answers, from 0 to 1; absent if the
     /// server does not count these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
 /// The drafts of speculative decoding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default)]
 pub struct Drafts {
     /// Tokens that it proposed; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed: Option<u64>,
     /// Proposed tokens that the model accepted, with their share of the output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Reported>,
     /// Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
     /// nothing was proposed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
 }
 

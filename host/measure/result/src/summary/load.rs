@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::Reading;
 use model::units::Nanos;
+use model::{apply, document};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -15,14 +13,12 @@ const SECOND: u64 = 1_000_000_000;
 /// deviation divided by mean) of the gaps between successive instants, over the requests that were
 /// sent. It is 0 for even gaps, 1 for a Poisson process, and more for bursts. Requests that failed
 /// before they were sent would change it without any lateness, so they are left out of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default)]
 pub struct Arrivals {
     /// The coefficient of variation of the gaps between the times at which they were due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_gap_cv: Option<f64>,
     /// The coefficient of variation of the gaps between the times at which they were sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_gap_cv: Option<f64>,
 }
 

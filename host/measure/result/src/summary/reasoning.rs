@@ -4,19 +4,17 @@
 //! It matters to the reader of a result, because hidden reasoning is time without an event. It is
 //! part of the time to the first token, and its tokens are in the usage, but in no gap.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::Reading;
 use model::exchange::Kind;
+use model::{apply, document};
 
 /// The share of the counted tokens that the text must hold to be all of the reasoning. Text that is
 /// tokenized again rarely gives exactly the same tokens.
 const SHOWN: f64 = 0.9;
 
 /// The part of their reasoning that answers show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Default, Eq)]
 pub struct Reasoning {
     /// Answers whose reasoning text has the tokens that the server counts, up to a tenth fewer.
     pub shown: u64,

@@ -9,16 +9,14 @@
 //! lack that number. So such a conversation is cut short only if a turn on record was not sent or
 //! was interrupted.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::agreement::digest;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
+use model::{apply, document};
 
 /// Requests that depend on each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default)]
 pub struct Sessions {
     /// All sessions that began, and sessions whose first request was due when the run was stopped.
     pub total: u64,
@@ -39,17 +37,15 @@ pub struct Sessions {
     /// Requests that belong to no session.
     pub alone: u64,
     /// Complete sessions per second of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_per_s: Option<f64>,
     /// Answered requests of sessions per second of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_per_s: Option<f64>,
 }
 
 /// Histories that stood in front of requests that were sent. An answer counts once for each history
 /// that holds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Histories {
     /// Requests with a history.
     pub requests: u64,

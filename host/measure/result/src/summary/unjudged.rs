@@ -1,11 +1,10 @@
 //! Answers that a scorer did not judge, with the reasons.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use model::{apply, document};
 
 /// Answers without a score, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Unjudged {
     /// The scorer failed on them, or was left out before them.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -47,8 +46,7 @@ impl Unjudged {
 }
 
 /// A scorer that gave no score at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct SilentScorer {
     /// The plugin as the user named it.
     pub name: String,

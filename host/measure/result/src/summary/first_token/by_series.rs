@@ -2,19 +2,16 @@
 //! means over the stages of all requests. No request's own time is known, so there are no
 //! percentiles.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{NOTHING_MS, Parts, UNEXPLAINED};
 use ::series::{Stage, Stages};
+use model::{apply, document};
 
 /// The parts of the mean time from due to first token, by the server's series.
 ///
 /// This client's parts are of the answered requests with a first token. The stages are means over
 /// all requests that the server observed during the measurement, requests of other clients
 /// included.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct BySeries {
     /// The number of answered requests with a first token.
     pub requests: u64,

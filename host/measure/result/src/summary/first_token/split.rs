@@ -73,9 +73,8 @@ impl Split {
         let ttft = Nanos(split.whole.0.saturating_sub(split.before().0));
 
         let [_, queue, prefill] = stated;
-        for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
-            split.parts[part as usize] = time;
-        }
+        split.parts[Part::Queue as usize] = queue;
+        split.parts[Part::Prefill as usize] = prefill;
         let inside = signed(queue.unwrap_or_default()) + signed(prefill.unwrap_or_default());
         let is_whole = queue.is_some() && prefill.is_some();
         match timings.first_token {
