@@ -36,8 +36,7 @@ pub struct Charts {
 
 impl Charts {
     pub fn new(runs: &[RunView]) -> Charts {
-        let drawn = |charts: Vec<Chart>| -> Vec<Chart> {
-            let mut charts = charts;
+        let drawn = |mut charts: Vec<Chart>| {
             charts.retain(|chart| !chart.is_empty());
             charts
         };

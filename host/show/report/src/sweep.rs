@@ -8,10 +8,11 @@ pub(crate) mod tests;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::label::label;
 use crate::search::{amount, short, unit};
+use model::{apply, document};
 use result::figure::Figure;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
@@ -35,8 +36,7 @@ const COLUMNS: [(&str, &str); 9] = [
 const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
@@ -51,8 +51,7 @@ pub struct Sweep {
 }
 
 /// A run of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct SweptRun {
     /// Its load.
     pub at: At,

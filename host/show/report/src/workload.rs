@@ -1,14 +1,12 @@
 //! The workload of a run: its requests, as they were really sent, and the server they were sent to.
 //! A page states it beside the scenario's name, because flags may have changed the load.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::document::{Document, Table};
 use crate::label::engine;
 use crate::page::plan::load;
 use model::duration;
 use model::number::{bytes, count, plural, short};
+use model::{apply, document};
 use result::summary::{Distribution, Summary};
 use runs::Reported;
 use scenario::plan::{Amount, Plan};
@@ -18,8 +16,8 @@ const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
 /// The requests and the server, as text. Unknown facts are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
+#[derive(Default)]
 pub struct Workload {
     /// The scenario's name.
     pub name: String,
@@ -31,8 +29,7 @@ pub struct Workload {
 }
 
 /// A fact with its name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[apply(document!)]
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,

@@ -400,10 +400,7 @@ pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
         }
         Joined(number) => swatch(Series(number), x, y) + &swatch(Spots(number), x, y),
         Series(_) => {
-            let dashes = match tone.dashes() {
-                "" => String::new(),
-                dashes => format!(" stroke-dasharray=\"{dashes}\""),
-            };
+            let dashes = tone.dashes();
             format!("<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>", pixel(y))
         }
         Phase(number) => {
