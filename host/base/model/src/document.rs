@@ -9,10 +9,8 @@ pub use macro_rules_attribute::apply;
 /// and `schemars`.
 ///
 /// ```
-/// use model::{apply, document};
-///
 /// /// Outcomes.
-/// #[apply(document!)]
+/// #[model::apply(model::document!)]
 /// #[derive(Default)]
 /// pub struct Requests {
 ///     /// Requests that were due.

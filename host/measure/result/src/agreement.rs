@@ -16,7 +16,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::summary::confidence::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
-use model::{apply, document};
 use statistics::clusters::{self, Mean, clustered};
 use statistics::share::{Flips, wilson};
 use statistics::{Ranked, Sorted};
@@ -56,7 +55,7 @@ pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
 }
 
 /// The agreement of a run's answers with a baseline's answers.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Agreement {
     /// Samples that both answered.
     pub samples: u64,
@@ -81,7 +80,7 @@ pub struct Agreement {
 }
 
 /// Answers that differ.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Apart {
     /// The median of the first character at which answers differ, from 0.
@@ -100,7 +99,7 @@ pub struct Apart {
 }
 
 /// The difference of repeats of the baseline from it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Floor {
     /// Number of repeats.
@@ -133,7 +132,7 @@ model::words! {
 }
 
 /// The place where two answers part.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Parting {
     /// The sample's id.
     pub id: String,
@@ -194,9 +193,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of the baseline.
     pub fn add_baseline(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         let sample = &exchange.sample;
         let digest = digest(&text);
         let fits = self.held + text.len() <= HELD;
@@ -218,9 +215,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of a repeat of the baseline.
     pub fn add_repeat(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         if let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) {
             answer.repeated.0 += 1;
             answer.repeated.1 += u32::from(answer.digest != digest(&text));
@@ -229,9 +224,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of the run.
     pub fn add_run(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) else {
             self.run_only += 1;
             return;
@@ -335,8 +328,7 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
         let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
         (Some(flips.probability()), flips.interval())
     } else {
-        let enough = apart.len() >= LEAST;
-        let found = enough.then(|| clusters::difference(&apart)).flatten();
+        let found = (apart.len() >= LEAST).then(|| clusters::difference(&apart)).flatten();
         (found.map(|found| found.probability), found.and_then(|found| found.interval))
     };
     let more = shares[1] > shares[0];

@@ -5,8 +5,6 @@
 //! rules. A finding never changes a figure. Thresholds are a separate question, in module
 //! `threshold`.
 
-use model::{apply, document};
-
 mod cache;
 mod client;
 mod cold;
@@ -219,7 +217,7 @@ impl Id {
 }
 
 /// A reason to doubt a run.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Finding {
     /// The kind of finding.

@@ -88,8 +88,7 @@ impl Relation {
     }
 
     pub fn sign(self) -> &'static str {
-        let known = LEVELS.iter().find(|(_, relation)| *relation == self);
-        known.map_or("", |(sign, _)| sign)
+        LEVELS.iter().find(|(_, relation)| *relation == self).map_or("", |(sign, _)| sign)
     }
 }
 

@@ -111,10 +111,9 @@ pub use warmup::Warmup;
 
 use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
-use model::{apply, document};
 
 /// The result of a run. A figure that was not measured is absent, never zero.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Summary {
     /// The load of the run, and settings that affect its figures.
     pub run: Run,
@@ -199,7 +198,7 @@ pub struct Summary {
 }
 
 /// Throughput. Only answered requests and their tokens count.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Throughput {
     /// Seconds from the start of the measurement to the end of its last exchange, failed ones
@@ -237,7 +236,7 @@ pub struct Throughput {
 }
 
 /// The number of requests in flight.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Concurrency {
     /// Sum of `e2e` over the answered requests, divided by the duration: SGLang's concurrency.

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::figure::Figure;
 use crate::finding::Verdict;
 use crate::limit::{Grammar, LEVELS, LimitError, Numbers, Relation, VERDICT};
-use model::{apply, document};
 
 /// A limit that a run must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +30,7 @@ const GRAMMAR: Grammar<Relation> = Grammar {
 };
 
 /// A threshold, and if it holds.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use model::number;
-use model::{apply, document};
 use result::summary::Tokenizer;
 use statistics::{Figures, Ranked};
 
@@ -13,7 +12,7 @@ use statistics::{Figures, Ranked};
 const BARS: usize = 24;
 
 /// The requests that a run would send.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Outlook {
     /// The name of the scenario.
     pub name: String,
@@ -96,7 +95,7 @@ model::words! {
 }
 
 /// Requests that cannot be written.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Faulty {
     /// Their number.
@@ -106,7 +105,7 @@ pub struct Faulty {
 }
 
 /// The dependence of requests on each other.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Sessions {
     /// Requests that depend on no other, each with all that depend on it.
@@ -127,7 +126,7 @@ pub struct Sessions {
 }
 
 /// Texts that stand in for answers that are not known.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default, Eq)]
 pub struct StandIns {
     /// Requests whose prompts depend on them.
@@ -141,7 +140,7 @@ pub struct StandIns {
 }
 
 /// Tokens of prompts.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Input {
     /// Their distribution.
@@ -157,7 +156,7 @@ pub struct Input {
 }
 
 /// Tokens that are requested.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Output {
     /// Their distribution.
@@ -167,7 +166,7 @@ pub struct Output {
 }
 
 /// Due times of the requests that depend on no other.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Due {
     /// Seconds after the beginning.
     pub seconds: Lengths,
@@ -176,7 +175,7 @@ pub struct Due {
 }
 
 /// Users of a closed loop.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Users {
     /// Their number.
@@ -187,7 +186,7 @@ pub struct Users {
 
 /// The part of prompts that a prefix cache without limits would find, in the order of the requests'
 /// numbers.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Cache {
     /// Tokens per page.
@@ -206,7 +205,7 @@ pub struct Cache {
 }
 
 /// One kind of treatment that a dataset gave to its input.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Remark {
     /// The treatment.
@@ -220,7 +219,7 @@ pub struct Remark {
 }
 
 /// A prompt to look at.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Shown {
     /// The request's number.
@@ -236,7 +235,7 @@ pub struct Shown {
 }
 
 /// A part of a prompt.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Said {
     /// The author's role; absent in a prompt that is no conversation.
@@ -249,7 +248,7 @@ pub struct Said {
 }
 
 /// A distribution.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Lengths {
     /// The number of values.
     pub count: u64,
@@ -274,7 +273,7 @@ pub struct Lengths {
 }
 
 /// A bar of a histogram.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Bar {
     /// The smallest value in it.

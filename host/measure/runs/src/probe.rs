@@ -2,10 +2,9 @@
 //! replies. This module owns the document and its text; `session` asks.
 
 use model::exchange::Usage;
-use model::{apply, document};
 
 /// The answers of a server.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Probe {
     /// The server's base URL.
@@ -30,7 +29,7 @@ pub struct Probe {
 }
 
 /// An engine.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Engine {
     /// Its name.
@@ -42,7 +41,7 @@ pub struct Engine {
 }
 
 /// A model that the server lists.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Model {
     /// The name to send in requests.
@@ -74,7 +73,7 @@ model::words! {
 }
 
 /// A route that generates nothing.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Control {
     /// The method.
@@ -90,7 +89,7 @@ pub struct Control {
 }
 
 /// A route that generates.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Route {
     /// The backend that wrote the request, as `--backend` takes it.
     pub backend: String,
@@ -111,7 +110,7 @@ pub struct Route {
 }
 
 /// The parts of a reply.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Shape {
     /// True if it was a stream, as requested, and not one document.

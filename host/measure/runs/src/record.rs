@@ -20,7 +20,6 @@ use crate::growing::{self, Packed};
 use columns::Columns;
 use lines::Lines;
 use model::exchange::Exchange;
-use model::{apply, document};
 
 pub use check::{RunEnd, check};
 pub use merge::{Part, merge};
@@ -48,7 +47,7 @@ pub struct Recorder {
 
 /// The number and the digest of the records that a run wrote: they show if a file was damaged or
 /// changed.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Written {
     /// The number of records.

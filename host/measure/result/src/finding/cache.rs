@@ -70,8 +70,7 @@ const COLDER: (&str, &str) = (
 fn colder(summary: &Summary) -> Option<Finding> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.
-    let tokenizer = summary.run.tokenizer.as_ref();
-    let is_exact = tokenizer.is_some_and(|tokenizer| !tokenizer.approximate);
+    let is_exact = summary.run.tokenizer.as_ref().is_some_and(|tokenizer| !tokenizer.approximate);
     let is_known = is_exact && cache.reported.is_none() && cache.tokens > 0;
     let found = super::server::found(summary).filter(|_| is_known)?;
     let reusable = cache.reusable as f64 / cache.tokens as f64;
@@ -87,9 +86,7 @@ fn colder(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn differs(summary: &Summary) -> Option<Finding> {
-    let Some((cache, reported, reusable, found)) = shares(summary) else {
-        return colder(summary);
-    };
+    let Some((cache, reported, reusable, found)) = shares(summary) else { return colder(summary) };
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);
     (is_apart && !is_warm(cache, reported)).then(|| {
         let (why, advice) = if found < reusable { COLDER } else { (

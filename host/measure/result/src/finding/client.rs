@@ -94,8 +94,7 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
     if waited as f64 <= ACCIDENT * sent as f64 {
         return None;
     }
-    let waits = summary.metric(metric::CONNECTION_WAIT);
-    let most = waits.and_then(|waits| waits.percentile(99.0));
+    let most = summary.metric(metric::CONNECTION_WAIT).and_then(|waits| waits.percentile(99.0));
     let most = most.map(|most| format!(" (P99 {most:.2} ms)")).unwrap_or_default();
     Some(Id::ConnectionWaits.note(
         format!("{waited} of {sent} requests waited for a connection to be opened{most}"),

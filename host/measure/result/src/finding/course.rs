@@ -23,9 +23,7 @@ fn window(summary: &Summary) -> Option<&Window> {
 }
 
 pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
-    let Some(SteadyState::Absent(reason)) = &summary.steady_state else {
-        return None;
-    };
+    let Some(SteadyState::Absent(reason)) = &summary.steady_state else { return None };
     Some(Id::NotSteady.note(
         format!("there is no steady state: {reason}"),
         "the figures reflect filling and draining the server as much as the requested load, so they depend on the length of the run",

@@ -13,9 +13,7 @@ const APART: f64 = 0.05;
 const DRAINS: f64 = 0.05;
 
 pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
-    let Some(SteadyState::Window(window)) = &summary.steady_state else {
-        return None;
-    };
+    let Some(SteadyState::Window(window)) = &summary.steady_state else { return None };
     let steady = window.output_tokens_per_s?;
     let whole = summary.throughput.output_tokens_per_s?;
     let drain = summary.throughput.drain_share?;

@@ -32,8 +32,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let elsewhere: u64 = elsewhere.map(|failures| failures.count).sum();
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
-    let percentiles = summary.run.percentiles.iter().copied();
-    let highest = percentiles.filter(|percent| *percent < 100.0);
+    let highest = summary.run.percentiles.iter().copied().filter(|percent| *percent < 100.0);
     let highest = highest.reduce(f64::max).unwrap_or(99.0);
     // With half of the requests beyond a percentile failed, it is read where a much lower one
     // belongs: P99 of the answers is then P98.5 of the requests.
@@ -175,9 +174,7 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
 /// only a lower rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
-    let Some(backlog) = summary.concurrency.backlog else {
-        return answered_slower(summary, due);
-    };
+    let Some(backlog) = summary.concurrency.backlog else { return answered_slower(summary, due) };
     backlog.grew().then(|| Id::Overloaded.suspect(
         format!(
             "on average, {:.0} requests {} in the second quarter of the time in which they were due, and {:.0} in the fourth; {} {:.0} more",
@@ -303,8 +300,7 @@ pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
-    let short = summary.requests.failures.get(&Class::Short);
-    let short = short.map_or(0, |failures| failures.count);
+    let short = summary.requests.failures.get(&Class::Short).map_or(0, |failures| failures.count);
     let Comparison { exchanges, lower, higher, counted, reference } =
         summary.tokens.output_against_requested.unwrap_or_default();
     let unforced = summary.run.unforced;

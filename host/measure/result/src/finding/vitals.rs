@@ -85,8 +85,7 @@ pub(super) fn plugin_overruns(summary: &Summary) -> Option<Finding> {
 fn who(summary: &Summary, longest: f64) -> String {
     let agents = summary.fleet.iter().flat_map(|fleet| &fleet.agents);
     let mut paused = agents.filter(|agent| {
-        let client = agent.client.as_ref();
-        client.is_some_and(|client| client.longest_pause_ms >= longest)
+        agent.client.as_ref().is_some_and(|client| client.longest_pause_ms >= longest)
     });
     (paused.next()).map_or_else(|| "this process".to_owned(), Agent::name)
 }
@@ -94,8 +93,7 @@ fn who(summary: &Summary, longest: f64) -> String {
 pub(super) fn paused(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     let longest = client.longest_pause_ms;
-    let first = summary.metric(metric::TTFT);
-    let first = first.and_then(|ttft| ttft.percentile(99.0));
+    let first = summary.metric(metric::TTFT).and_then(|ttft| ttft.percentile(99.0));
     let shows = first.is_some_and(|first| longest > LAG_SHARE * first)
         && client.paused_s > IN_P99 * client.watched_s;
     if longest <= LONG_PAUSE_MS && !shows {

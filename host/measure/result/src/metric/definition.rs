@@ -33,8 +33,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn input_audio_duration(&self) -> Option<f64> {
-        let duration = self.exchange.sample.audio_duration;
-        duration.map(Nanos::as_millis_f64)
+        self.exchange.sample.audio_duration.map(Nanos::as_millis_f64)
     }
 
     /// The time that an answer takes for each second of sound: below 1, faster than it is heard.
@@ -102,8 +101,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn decoded_per_event(&self) -> Option<f64> {
-        let n = self.output_tokens.filter(|_| self.streamed)?.tokens;
-        let further = n.checked_sub(1)?;
+        let further = self.output_tokens.filter(|_| self.streamed)?.tokens.checked_sub(1)?;
         (self.pieces > 1).then(|| f64::from(further) / (self.pieces - 1) as f64)
     }
 

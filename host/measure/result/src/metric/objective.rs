@@ -7,10 +7,9 @@ use super::{ALIASES, Metric, Reading, Single, TPOT, Unit, by_name, single};
 use crate::limit::{self, Clause, Grammar, LimitError, Numbers};
 use model::nearest;
 use model::units::Nanos;
-use model::{apply, document};
 
 /// An upper limit for a metric of each request.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Objective {
     /// The metric's name.
     pub metric: String,
@@ -30,8 +29,7 @@ const GRAMMAR: Grammar<()> =
 /// The metric that an objective can use, by its name here or in `vllm bench serve`. Errors: the
 /// reason why there is no such metric, and the metric to use.
 pub fn timed(name: &str) -> Result<&'static str, String> {
-    let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
-    let name = alias.map_or(name, |(_, ours)| ours);
+    let name = ALIASES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
     if let Some(own) = metrics().find(|metric| *metric == name) {
         return Ok(own);
     }

@@ -17,7 +17,6 @@ use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
-use model::{apply, document};
 
 /// Standard deviations of the number of arrivals that chance may explain.
 const CHANCE: f64 = 3.0;
@@ -29,7 +28,7 @@ const FIRST: u64 = 8;
 
 /// The number of requests that were due and waited, on average, at two times of the run: for their
 /// first token, or for their whole answer where replies are not streamed.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Backlog {
     /// The number in the second quarter of the time in which requests were due.

@@ -2,12 +2,11 @@
 //! reports.
 
 use model::session::Cache as Policy;
-use model::{apply, document};
 
 /// Prompt tokens that the run had sent before, and prompt tokens that the server found in its
 /// prefix cache. Both are over the same requests, in the order of sending: requests whose prompts
 /// could be tokenized here.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Cache {
     /// The run's policy for the cache's earlier contents.
@@ -30,7 +29,7 @@ pub struct Cache {
 
 /// A server's report on its cache, over the requests for which it reports both the prompt tokens
 /// and the cached ones.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Reported {
     /// The number of requests that it reports on.

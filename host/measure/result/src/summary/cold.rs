@@ -27,7 +27,6 @@ use super::lives::ArrivalKind;
 use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::units::Nanos;
-use model::{apply, document};
 
 /// Later requests without which nothing is compared.
 const LEAST_LATER: u64 = 20;
@@ -55,7 +54,7 @@ model::words! {
 }
 
 /// A cold start, and the run's figures without its requests.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct ColdStart {
     /// The evidence.
     pub shown: Shown,
@@ -163,9 +162,7 @@ impl Gather {
     }
 
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
-        let Some([sent, first, end]) = reading.life() else {
-            return;
-        };
+        let Some([sent, first, end]) = reading.life() else { return };
         let first = if reading.streamed { first } else { end };
         let own = Early {
             sent,

@@ -2,7 +2,6 @@
 //! `statistics::interval` computes them.
 
 use crate::metric;
-use model::{apply, document};
 use statistics::Interval;
 
 /// 95 % confidence intervals of a metric's figures, as far as one run can show them. The intervals
@@ -10,7 +9,7 @@ use statistics::Interval;
 /// scenario, each with requests of its own. `same-requests` is the noise within this run. An
 /// interval is absent if one run cannot show it. None contains the variation of the engine's pace
 /// from run to run.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Confidence {
     /// The confidence level, in percent.
@@ -51,7 +50,7 @@ fn is_one(factor: &f64) -> bool {
 
 /// Intervals of the figures that many repeats of the same requests have on average, if the engine's
 /// pace is the same in all of them.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Same {
     /// The mean.
@@ -61,7 +60,7 @@ pub struct Same {
 }
 
 /// 95 % confidence intervals of a run's rates.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct RateConfidence {
     /// The confidence level, in percent.
@@ -74,7 +73,7 @@ pub struct RateConfidence {
 }
 
 /// Intervals of a run's rates.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Rates {
     /// Answered requests per second.
@@ -91,7 +90,7 @@ pub struct Rates {
 pub(super) type Both = [Option<Interval>; 2];
 
 /// The two ends of an interval. An end that the samples do not bound is absent.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Bounds {
     /// The lower end.

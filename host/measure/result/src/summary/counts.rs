@@ -1,13 +1,12 @@
 //! Further numbers that servers count for each exchange, by the names that backends give them.
 
-use model::{apply, document};
 use std::collections::BTreeMap;
 
 /// The most names of a summary. Later ones are left out: each record has its own.
 const NAMES: usize = 256;
 
 /// A number that a server counts, over the answers that state it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct ServerCount {
     /// The number of answers that state it, zero included.

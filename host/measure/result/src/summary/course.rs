@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use super::flights::Span;
 use crate::metric::{self, Reading};
 use model::units::Nanos;
-use model::{apply, document};
 use statistics::course::{oscillation, trend};
 
 /// The name of output throughput among the courses.
@@ -31,7 +30,7 @@ const CROWD: f64 = 8.0;
 const LEAST_FINE: usize = 32;
 
 /// The change of a figure from the beginning to the end of the steady window.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Drift {
     /// The change from the beginning to the end, as a share of its median: Theil and Sen's
@@ -44,7 +43,7 @@ pub struct Drift {
 }
 
 /// The oscillation of throughput.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy)]
 pub struct Swing {
     /// Length of the period in seconds.

@@ -1,8 +1,6 @@
 //! A dataset's treatment of its input before it gave samples: parts that it left out, cut, repaired
 //! or used again.
 
-use model::{apply, document};
-
 model::words! {
     /// The treatment that a dataset gave to a part of its input.
     pub enum Treatment {
@@ -18,7 +16,7 @@ model::words! {
 }
 
 /// The treatment that a dataset gave to its input, in its own words.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default, Eq)]
 pub struct Dataset {
     /// The remarks, by kind and reason.
@@ -26,7 +24,7 @@ pub struct Dataset {
 }
 
 /// One kind of change by a dataset to its input.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Remark {
     /// The treatment.
@@ -49,8 +47,7 @@ impl Dataset {
 impl Remark {
     /// The reason, its count, and the first case.
     pub fn label(&self) -> String {
-        let first = self.first.as_ref();
-        let first = first.map(|first| format!(", first {first}"));
+        let first = self.first.as_ref().map(|first| format!(", first {first}"));
         format!("{} × {}{}", self.count, self.reason, first.unwrap_or_default())
     }
 }

@@ -9,7 +9,6 @@ use super::confidence::{Both, Bounds, Confidence, LEAST_LOADS, Same};
 use super::failing::{self, Amount, WithFailures};
 use crate::figure::{Statistic, percentile_name};
 use crate::metric::{self, Metric};
-use model::{apply, document};
 use statistics::blocks::Blocks;
 use statistics::interval::{self, Loads};
 use statistics::{Figures, Ranked};
@@ -19,7 +18,7 @@ use statistics::{Figures, Ranked};
 pub(super) const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// The distribution of a metric's samples.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Distribution {
     /// The unit of all figures but the count.
     pub unit: String,
@@ -106,9 +105,7 @@ impl Distribution {
     /// Includes requests that failed or were not sent in every figure, as the worst. Confidence
     /// intervals do not hold for such figures, so there are none.
     pub(super) fn with_failures_included(self) -> Self {
-        let Some(with) = &self.with_failures else {
-            return self;
-        };
+        let Some(with) = &self.with_failures else { return self };
         let percentiles = with.percentiles.iter();
         Distribution {
             mean: with.mean.0,

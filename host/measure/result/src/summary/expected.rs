@@ -413,9 +413,7 @@ impl Expectation {
     /// The standard deviation of the mean load of an open loop over other requests, as a share of
     /// the mean step.
     fn load_share(&self) -> f64 {
-        let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else {
-            return 0.0;
-        };
+        let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else { return 0.0 };
         let load = self.load();
         let mean = self.lived.mean(load);
         let variance = mean * mean * self.gaps + self.lived.variance(load);
@@ -599,8 +597,7 @@ impl Expectation {
     /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are the steps
     /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
-        let steps = self.lived.steps.as_ref();
-        let steps = steps.filter(|_| self.lived.coming != ArrivalKind::AtOnce);
+        let steps = self.lived.steps.as_ref().filter(|_| self.lived.coming != ArrivalKind::AtOnce);
         steps.map_or(1.0, |steps| {
             ((steps.empty + steps.request * left) / steps.mean.max(1e-12)).min(1.0)
         })

@@ -17,7 +17,6 @@ use model::client::Client;
 use model::plugin::Kind;
 use model::plugin::Limits;
 use model::units::Nanos;
-use model::{apply, document};
 
 model::words! {
     /// The kind of loop: does the server's speed decide when requests come?
@@ -31,7 +30,7 @@ model::words! {
 }
 
 /// The parts of the plan that affect how the run's figures are computed and read.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Run {
     /// The backend plugin's name.
@@ -121,7 +120,7 @@ impl Run {
 }
 
 /// The price of the machines, as the scenario states it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Price {
     /// Per hour.
     pub per_hour: f64,
@@ -130,7 +129,7 @@ pub struct Price {
 }
 
 /// The damage of a run's records.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Damage {
     /// Records that the run wrote, if that is known.
@@ -159,7 +158,7 @@ impl Damage {
 }
 
 /// A plugin that a run used.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Used {
     /// The plugin's kind.
@@ -173,7 +172,7 @@ pub struct Used {
 }
 
 /// A tokenizer of the client.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default, Eq)]
 pub struct Tokenizer {
     /// Its name, such as the file it was loaded from.
@@ -277,8 +276,7 @@ impl RunFacts {
     /// Requests of lost agents that are not on record.
     pub(super) fn unknown(&self) -> u64 {
         let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
-        let lost = agents.filter_map(|agent| agent.lost.as_ref());
-        lost.filter_map(|lost| lost.unknown).sum()
+        agents.filter_map(|agent| agent.lost.as_ref()).filter_map(|lost| lost.unknown).sum()
     }
 }
 

@@ -15,12 +15,11 @@ use super::requests::Requests;
 use super::sessions::Sessions;
 use crate::figure::{Statistic, percentile_name};
 use crate::metric::{Measure, Metric, Of};
-use model::{apply, document};
 use statistics::{Figures, Ranked, between, place};
 
 /// The figures of a metric with each failed request counted as the worst: as infinitely slow, as a
 /// speed of zero, or as a share of one.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct WithFailures {
     /// Requests that failed or were not sent; for a metric of requests that were sent, those not
     /// sent; for a metric of sessions, the sessions that failed or were cut short.

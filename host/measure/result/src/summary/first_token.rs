@@ -19,7 +19,6 @@ pub use split::{Part, Split};
 
 use crate::metric::Reading;
 use ::series::ServerSeries;
-use model::{apply, document};
 use statistics::cells::leading;
 
 /// Bits of a whole time that distinguish sums: the times in one sum differ by at most a 512th.
@@ -34,7 +33,7 @@ const NEAR: f64 = 5.0;
 
 /// The parts of the time from due to first token, of the answered requests whose server reports
 /// timings of it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct FirstToken {
     /// The number of requests whose time is split.
     pub requests: u64,
@@ -55,7 +54,7 @@ pub struct FirstToken {
 }
 
 /// The requests around a percentile.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Around {
     /// The percentile.
     pub percentile: f64,
@@ -73,7 +72,7 @@ pub struct Around {
 /// Means of the parts, in milliseconds. The parts and the unexplained time add up to the whole. A
 /// part is absent if no request tells it. A request that does not tell a part counts as zero there,
 /// and its time is unexplained.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Parts {
     /// The time from due to first token.

@@ -2,10 +2,9 @@
 //! the lost ones.
 
 use model::client::Client;
-use model::{apply, document};
 
 /// The processes of a fleet.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Fleet {
     /// Each process, by rank. Requests are dealt out in turn. In a closed loop or below a cap, they
@@ -14,7 +13,7 @@ pub struct Fleet {
 }
 
 /// One process of a fleet.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Agent {
     /// Its rank, from 0.
@@ -41,7 +40,7 @@ pub struct Agent {
 }
 
 /// A clock that moved.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Moved {
     /// The last time at which it still agreed, in seconds since the measurement began.
@@ -51,7 +50,7 @@ pub struct Moved {
 }
 
 /// An agent that was lost.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Lost {
     /// The time of its last message, in seconds since the measurement began.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::metric::objective::{self, Objective};
 use crate::metric::{Reading, Single};
-use model::{apply, document};
 
 /// The number of requests that met the run's objectives.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Goodput {
     /// Answered requests that met every objective.
@@ -25,7 +24,7 @@ pub struct Goodput {
 }
 
 /// The number of requests that met one objective.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Attainment {
     /// The limit in milliseconds.

@@ -8,7 +8,6 @@ use super::distribution::Distribution;
 use super::speculation::{Speculation, Steps};
 use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
-use model::{apply, document};
 use statistics::Spread;
 
 /// Largest number of separate groups; later ones in order are merged into one.
@@ -18,7 +17,7 @@ const APART: usize = 24;
 const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 
 /// The groups of a run. A list is empty if samples do not state the kind.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Groups {
     /// Groups by the turn's place in its conversation, from 0 as in the records.
@@ -33,7 +32,7 @@ pub struct Groups {
 }
 
 /// The requests of a group.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Group {
     /// Its name; absent for the merged group of all that follow in order.
     pub name: Option<String>,
@@ -134,8 +133,7 @@ impl<K: Ord, S: Merge> Division<K, S> {
         finish: impl Fn(Option<String>, S) -> T,
         name: impl Fn(K) -> String,
     ) -> Vec<T> {
-        let apart = self.apart.into_iter();
-        let named = apart.map(|(key, sums)| finish(Some(name(key)), sums));
+        let named = self.apart.into_iter().map(|(key, sums)| finish(Some(name(key)), sums));
         named.chain(self.others.map(|sums| finish(None, sums))).collect()
     }
 }

@@ -4,10 +4,9 @@
 
 use super::tokens::Tokens;
 use model::exchange::Usage;
-use model::{apply, document};
 
 /// A kind of tokens, over the answers that report how many of theirs are of it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Reported {
     /// Their sum.
@@ -20,7 +19,7 @@ pub struct Reported {
 }
 
 /// The drafts of speculative decoding.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Drafts {
     /// Tokens that it proposed; absent if no answer reports them.
@@ -57,9 +56,7 @@ struct Part {
 
 impl Part {
     fn add(&mut self, part: Option<u32>, whole: Option<u32>) {
-        let Some(part) = part.map(u64::from) else {
-            return;
-        };
+        let Some(part) = part.map(u64::from) else { return };
         self.total += part;
         self.answers += 1;
         if let Some(whole) = whole {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use crate::metric::Reading;
 use model::units::Nanos;
-use model::{apply, document};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -13,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 /// deviation divided by mean) of the gaps between successive instants, over the requests that were
 /// sent. It is 0 for even gaps, 1 for a Poisson process, and more for bursts. Requests that failed
 /// before they were sent would change it without any lateness, so they are left out of both.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Arrivals {
     /// The coefficient of variation of the gaps between the times at which they were due.
@@ -134,8 +133,7 @@ impl Load {
     pub(super) fn peak_tokens(&mut self) -> Option<u64> {
         self.flush();
         self.current.1 = 0;
-        let most = self.tokens.values().copied().max();
-        most.filter(|tokens| *tokens > 0)
+        self.tokens.values().copied().max().filter(|tokens| *tokens > 0)
     }
 }
 

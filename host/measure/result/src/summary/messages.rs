@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use super::requests::Failures;
 use model::exchange::Reason;
-use model::{apply, document};
 
 /// The most kinds of messages that a class reports.
 const REPORTED: usize = 8;
@@ -16,7 +15,7 @@ const REPORTED: usize = 8;
 const COUNTED: usize = 64;
 
 /// A kind of message.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Eq)]
 pub struct Message {
     /// The first message of the kind, in the order of the requests.

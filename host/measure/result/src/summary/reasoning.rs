@@ -6,14 +6,13 @@
 
 use crate::metric::Reading;
 use model::exchange::Kind;
-use model::{apply, document};
 
 /// The share of the counted tokens that the text must hold to be all of the reasoning. Text that is
 /// tokenized again rarely gives exactly the same tokens.
 const SHOWN: f64 = 0.9;
 
 /// The part of their reasoning that answers show.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default, Eq)]
 pub struct Reasoning {
     /// Answers whose reasoning text has the tokens that the server counts, up to a tenth fewer.
@@ -76,8 +75,7 @@ impl Reasoning {
 /// The tokens of the reasoning events, if the server states the tokens of every output event.
 fn stated(reading: &Reading<'_>) -> Option<u32> {
     reading.stated?;
-    let events = reading.exchange.events.iter();
-    let reasoning = events.filter(|event| event.kind == Kind::Reasoning);
+    let reasoning = reading.exchange.events.iter().filter(|event| event.kind == Kind::Reasoning);
     Some(reasoning.fold(0u32, |sum, event| sum.saturating_add(event.tokens.unwrap_or(0))))
 }
 

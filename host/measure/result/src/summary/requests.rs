@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use super::messages::Message;
 use model::exchange::{Class, Reason};
-use model::{apply, document};
 
 /// Outcomes of the requests of the measurement.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Requests {
     /// Requests that were due.
@@ -51,7 +50,7 @@ pub struct Requests {
 }
 
 /// Failures of one class.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Failures {
     /// The number of failures.

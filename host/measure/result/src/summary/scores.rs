@@ -14,7 +14,6 @@ use super::unjudged::Unjudged;
 use crate::agreement::conversation_digest;
 use crate::figure::{Better, score_is_better, score_scale};
 use model::exchange::Exchange;
-use model::{apply, document};
 use statistics::bounded;
 use statistics::clusters::{self, Mean, clustered};
 use statistics::share::wilson;
@@ -42,7 +41,7 @@ model::words! {
 }
 
 /// One score over the judged answers.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Score {
     /// Mean over the judged answers.
     pub mean: f64,
@@ -73,7 +72,7 @@ pub struct Score {
 }
 
 /// One score over the judged answers of a group.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct ScoredGroup {
     /// Its name; absent for the merged group of all that follow in order.
     pub name: Option<String>,
@@ -89,7 +88,7 @@ pub struct ScoredGroup {
 }
 
 /// An answer with a bad score.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Example {
     /// The sample's id.
     pub id: String,

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use model::{apply, document};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +40,7 @@ impl Figure {
 }
 
 /// The targets' own metrics during the measurement.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Server {
     /// Each target, in the order of the plan.
@@ -49,7 +48,7 @@ pub struct Server {
 }
 
 /// The metrics of one target. A figure that it does not report is absent, never zero.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct TargetMetrics {
     /// Its base URL.

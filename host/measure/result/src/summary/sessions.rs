@@ -12,10 +12,9 @@
 use crate::agreement::digest;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
-use model::{apply, document};
 
 /// Requests that depend on each other.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default)]
 pub struct Sessions {
     /// All sessions that began, and sessions whose first request was due when the run was stopped.
@@ -44,7 +43,7 @@ pub struct Sessions {
 
 /// Histories that stood in front of requests that were sent. An answer counts once for each history
 /// that holds it.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default, Eq)]
 pub struct Histories {
     /// Requests with a history.
@@ -381,8 +380,7 @@ mod tests {
         assert_eq!(summary.requests.failed, 4);
         assert_eq!(summary.requests.failed_by_themselves, Some(3));
         // Of six sessions, four count as infinitely slow.
-        let all = summary.metric("session-time").unwrap().with_failures.clone();
-        let all = all.unwrap();
+        let all = summary.metric("session-time").unwrap().with_failures.clone().unwrap();
         assert_eq!((all.requests, all.samples), (4, 4));
         assert_eq!((all.min.0, all.median.0), (410.0, f64::INFINITY));
     }

@@ -11,11 +11,10 @@ use super::groups::Merge;
 use crate::metric::Reading;
 use crate::metric::definition::accepted_drafts;
 use model::exchange::Exchange;
-use model::{apply, document};
 use statistics::correlation::Pairs;
 
 /// The steps of speculative decoding.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Speculation {
     /// Number of steps in which the model verified proposed tokens.
@@ -35,7 +34,7 @@ pub struct Speculation {
 }
 
 /// The dependence of an answer's time per output token on its acceptance length.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct TpotByAcceptance {
     /// The number of answers.
@@ -51,7 +50,7 @@ pub struct TpotByAcceptance {
 }
 
 /// Answers of a similar acceptance length.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Quarter {
     /// The number of answers.
@@ -76,9 +75,7 @@ pub(super) struct Steps {
 impl Steps {
     /// Adds the steps of speculative decoding that an answer was made in.
     pub(super) fn add(&mut self, exchange: &Exchange) {
-        let Some(reported) = &exchange.speculation else {
-            return;
-        };
+        let Some(reported) = &exchange.speculation else { return };
         self.counted.answers += 1;
         self.counted.steps += u64::from(reported.steps);
         let list = reported.steps_by_accepted.iter().copied().map(u64::from);
@@ -354,8 +351,7 @@ mod tests {
         let classes = Summary::new(&facts(), &run).groups.by_class;
         let of_class = |name: &str| {
             let mut classes = classes.iter();
-            let class = classes.find(|class| class.name.as_deref() == Some(name));
-            class.unwrap().speculation.clone()
+            classes.find(|class| class.name.as_deref() == Some(name)).unwrap().speculation.clone()
         };
         let code = of_class("code").unwrap();
         assert_eq!((code.steps, code.answers), (20, 2));

@@ -20,7 +20,6 @@ use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use model::exchange::Exchange;
 use model::units::Nanos;
-use model::{apply, document};
 use statistics::Spread;
 use statistics::blocks::{Blocks, Layout};
 use statistics::interval::Loads;
@@ -48,7 +47,7 @@ pub enum SteadyState {
 }
 
 /// A window and its figures. Only answered requests and their tokens count.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Window {
     /// Requests in flight that count as full load. If requests arrive at one rate and never reach

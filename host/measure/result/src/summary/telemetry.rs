@@ -11,12 +11,11 @@ use super::facts::Price;
 use super::steady::{SteadyState, Window};
 use super::tokens::Tokens;
 use model::units::Nanos;
-use model::{apply, document};
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// The cost of the measured interval, in the currency of the price.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Cost {
     /// The price of an hour.
     pub per_hour: f64,

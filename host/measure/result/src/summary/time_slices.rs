@@ -19,7 +19,6 @@ use crate::metric::samples::{spread, take};
 use crate::metric::{self, Measure, Metric, Reading, Walk};
 use model::exchange::Exchange;
 use model::units::Nanos;
-use model::{apply, document};
 use statistics::Spread;
 
 /// Largest number of slices.
@@ -36,7 +35,7 @@ const METRICS: [(&str, Place); 3] = [
 ];
 
 /// The run's figures by time slice.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct TimeSlices {
     /// Seconds of a slice; the last one may be shorter.
     pub length_s: f64,
@@ -50,7 +49,7 @@ pub struct TimeSlices {
 
 /// A time slice. Requests that have no record, because the run was stopped or an agent was lost,
 /// are in none.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct TimeSlice {
     /// Seconds from the start of the measurement to its beginning.

@@ -8,10 +8,9 @@ use super::reasoning::Reasoning;
 use super::speculation::{Paces, Speculation, Steps};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
-use model::{apply, document};
 
 /// Tokens of the answered requests, and the sources of the counts.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Tokens {
     /// Tokens of the prompts.
@@ -57,7 +56,7 @@ pub struct Tokens {
 }
 
 /// A sum of token counts by their sources.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Counted {
     /// The sum over the exchanges whose count is known; absent if none is.
@@ -70,7 +69,7 @@ pub struct Counted {
 
 /// Output of answers that are not complete: short, cut off, cancelled, or with another failure
 /// after their first output.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default, Eq)]
 pub struct LeftOut {
     /// The number of such answers.
@@ -83,7 +82,7 @@ pub struct LeftOut {
 }
 
 /// Two counts of the same tokens, over the exchanges that have both.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default, Eq)]
 pub struct Comparison {
     /// Exchanges that have both.
@@ -157,8 +156,7 @@ impl TokenSums {
         let usage = exchange.usage.unwrap_or_default();
         // Each of several answers was to have the length; the server counts them together.
         let answers = u32::try_from(exchange.choices.len() + 1).unwrap_or(u32::MAX);
-        let requested = exchange.sample.output_tokens;
-        let requested = requested.map(|length| length.saturating_mul(answers));
+        let requested = exchange.sample.output_tokens.map(|length| length.saturating_mul(answers));
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
         self.cached.add(usage.cached_input_tokens);
@@ -264,9 +262,7 @@ fn compare(
     reference: Option<u32>,
     tolerance: fn(u32) -> u32,
 ) {
-    let Some((counted, reference)) = counted.zip(reference) else {
-        return;
-    };
+    let Some((counted, reference)) = counted.zip(reference) else { return };
     let comparison = comparison.get_or_insert_default();
     comparison.exchanges += 1;
     comparison.counted += u64::from(counted.tokens);

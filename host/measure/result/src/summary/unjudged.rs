@@ -1,9 +1,7 @@
 //! Answers that a scorer did not judge, with the reasons.
 
-use model::{apply, document};
-
 /// Answers without a score, by reason.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Default, Eq)]
 pub struct Unjudged {
     /// The scorer failed on them, or was left out before them.
@@ -46,7 +44,7 @@ impl Unjudged {
 }
 
 /// A scorer that gave no score at all.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct SilentScorer {
     /// The plugin as the user named it.
     pub name: String,
@@ -57,8 +55,7 @@ pub struct SilentScorer {
 impl SilentScorer {
     /// Writes the answers that it did not judge, with the reasons.
     pub fn label(&self) -> String {
-        let why = self.unjudged.label();
-        let why = why.unwrap_or_else(|| "there were no answers".to_owned());
+        let why = self.unjudged.label().unwrap_or_else(|| "there were no answers".to_owned());
         format!("`{}` judged no answer: {why}", self.name)
     }
 }

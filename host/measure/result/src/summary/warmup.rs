@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use crate::metric::Reading;
 use model::exchange::Exchange;
 use model::units::Nanos;
-use model::{apply, document};
 use statistics::median;
 
 /// The share by which medians may differ, and the milliseconds that count as nothing.
@@ -23,7 +22,7 @@ const TWICE: f64 = 2.0;
 const SLOW: f64 = 100.0;
 
 /// The warm-up of a run that was to go on until the engine was stable.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Copy, Eq)]
 pub struct Warmup {
     /// The number of waves.

@@ -141,8 +141,7 @@ impl Split {
 /// opened ahead of need, or for another request, may have begun before.
 fn waited(exchange: &Exchange, connection: &Connection, sent: Nanos) -> Nanos {
     let could = exchange.due.max(exchange.granted.unwrap_or_default());
-    let ready = connection.secured.unwrap_or(connection.connected);
-    ready.min(sent).since(connection.begun.max(could))
+    connection.secured.unwrap_or(connection.connected).min(sent).since(connection.begun.max(could))
 }
 
 /// The longest time that is told apart from longer ones, 36 years: so sums and differences of a few
@@ -277,9 +276,7 @@ mod tests {
             (own.waited, own.begun) = (waited, Nanos(begun));
             let [first_token, queue, prefill] = stated.map(|time| time.map(|ns| Nanos(ns.into())));
             exchange.timings = Some(ServerTimings { first_token, queue, prefill, decode: None });
-            let Some(split) = split(&exchange) else {
-                return Ok(());
-            };
+            let Some(split) = split(&exchange) else { return Ok(()) };
             let sum: i64 = Part::ALL.iter().filter_map(|part| split.part(*part)).map(signed).sum();
             prop_assert_eq!(sum + split.unexplained, signed(split.whole));
             prop_assert_eq!(split.whole, Nanos(lag + ttft));
