@@ -202,6 +202,5 @@ fn definitions(runs: &[RunView]) -> Vec<(&'static str, &'static Metric)> {
             runs.iter().any(|run| run.reported.summary.metrics.contains_key(metric.name));
         headline || measured
     };
-    let known = metric::CATALOGUE.iter().filter(named);
-    known.map(|metric| (metric.name, metric)).collect()
+    metric::CATALOGUE.iter().filter(named).map(|metric| (metric.name, metric)).collect()
 }

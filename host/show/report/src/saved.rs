@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use model::{apply, document};
 use search::{Answer, Search};
 
 /// A file of a sweep or a search.
@@ -20,7 +19,7 @@ pub struct Saved<T> {
 }
 
 /// A search, as far as it is.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Searched {
     /// The folder of each run in the search's, by the number of its probe.
     pub runs: Vec<(u32, String)>,

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::label::label;
 use crate::search::{amount, short, unit};
-use model::{apply, document};
 use result::figure::Figure;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
@@ -36,7 +35,7 @@ const COLUMNS: [(&str, &str); 9] = [
 const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
@@ -51,7 +50,7 @@ pub struct Sweep {
 }
 
 /// A run of a sweep.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct SweptRun {
     /// Its load.
     pub at: At,

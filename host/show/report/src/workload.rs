@@ -6,7 +6,6 @@ use crate::label::engine;
 use crate::page::plan::load;
 use model::duration;
 use model::number::{bytes, count, plural, short};
-use model::{apply, document};
 use result::summary::{Distribution, Summary};
 use runs::Reported;
 use scenario::plan::{Amount, Plan};
@@ -16,7 +15,7 @@ const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
 /// The requests and the server, as text. Unknown facts are left out.
-#[apply(document!)]
+#[model::apply(model::document!)]
 #[derive(Default)]
 pub struct Workload {
     /// The scenario's name.
@@ -29,7 +28,7 @@ pub struct Workload {
 }
 
 /// A fact with its name.
-#[apply(document!)]
+#[model::apply(model::document!)]
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,
@@ -39,8 +38,7 @@ pub struct Fact {
 
 fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
     let known = all.into_iter().filter_map(|(name, is)| Some((name, is?)));
-    let known = known.map(|(name, is)| Fact { name: name.to_owned(), is });
-    known.collect()
+    known.map(|(name, is)| Fact { name: name.to_owned(), is }).collect()
 }
 
 impl Workload {
@@ -105,8 +103,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
     }
     let mut names: Vec<&str> = Vec::new();
     let all = |workload: &Workload| -> Vec<Fact> {
-        let facts = workload.requests.iter().chain(&workload.machines);
-        facts.cloned().collect()
+        workload.requests.iter().chain(&workload.machines).cloned().collect()
     };
     let every: Vec<(&str, Vec<Fact>)> =
         (workloads.iter()).map(|(name, workload)| (*name, all(workload))).collect();
@@ -117,8 +114,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
     }
     page.heading(2, heading);
     let value = |facts: &[Fact], name: &str| {
-        let found = facts.iter().find(|fact| fact.name == name);
-        found.map(|fact| fact.is.clone()).unwrap_or_default()
+        facts.iter().find(|fact| fact.name == name).map(|fact| fact.is.clone()).unwrap_or_default()
     };
     let (mut same, mut differ) = (Vec::new(), Vec::new());
     for name in names {

@@ -255,9 +255,7 @@ impl<'a> Drawing<'a> {
                 });
                 (is_within && is_free).then_some((anchor, x, y, own))
             });
-            let Some((anchor, x, y, own)) = free else {
-                continue;
-            };
+            let Some((anchor, x, y, own)) = free else { continue };
             taken.push(own);
             self.label(&format!("class=\"named\" text-anchor=\"{anchor}\""), [x, y], &name);
         }
@@ -298,9 +296,7 @@ impl<'a> Drawing<'a> {
             let room = label.chars().count() as f64 * CHARACTER + 10.0;
             let (anchor, from) =
                 if at + room > self.width { ("end", at - room) } else { ("start", at) };
-            let Some(line) = taken.iter().position(|upto| from >= *upto) else {
-                continue;
-            };
+            let Some(line) = taken.iter().position(|upto| from >= *upto) else { continue };
             taken[line] = from + room;
             let x = if anchor == "end" { at - 4.0 } else { at + 4.0 };
             labels.push((anchor, [x, ceiling + 11.0 + line as f64 * 14.0], label));

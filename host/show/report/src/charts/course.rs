@@ -188,9 +188,7 @@ impl Drawing<'_> {
         let rows = self.courses().map(|course| course.in_flight.len()).max().unwrap_or(0);
         for (number, run) in self.runs.iter().enumerate() {
             let course = &run.view.course;
-            let Some(values) = values(course) else {
-                continue;
-            };
+            let Some(values) = values(course) else { continue };
             most = values.iter().flatten().copied().fold(most, f64::max);
             let spans = values.iter().enumerate().map(|(place, value)| {
                 let (from, to) = course.span(place);

@@ -97,8 +97,7 @@ pub fn chart(plot: &Plot) -> Chart {
     let ruled = plot.panels.iter().flat_map(|plane| &plane.rules);
     let ruled = ruled.filter(|rule| rule.side == Side::X).map(|rule| rule.at);
     let (low, high) = fitted(spots().map(|spot| spot.x).chain(banded).chain(ruled));
-    let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0);
-    let smallest = smallest.fold(f64::INFINITY, f64::min);
+    let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
     let several = plot.panels.iter().map(|plane| plane.lines.len()).max() > Some(1);
     let seen = lines().filter_map(|line| sentence(line, several));
     let panels: Vec<Panel> =

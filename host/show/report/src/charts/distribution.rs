@@ -62,8 +62,7 @@ impl MetricChart<'_> {
     }
 
     fn least(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        let each = self.each().map(|(_, figures)| of(figures));
-        each.fold(f64::INFINITY, f64::min)
+        self.each().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
     }
 
     fn seen(&self) -> String {
@@ -165,8 +164,7 @@ impl MetricChart<'_> {
         let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
         let tail = tail.into_iter().filter(|(_, needed)| most >= Some(*needed));
         let whole = (0..100).map(f64::from);
-        let inner = whole.chain(tail.map(|(percent, _)| percent));
-        inner.chain([100.0]).collect()
+        whole.chain(tail.map(|(percent, _)| percent)).chain([100.0]).collect()
     }
 
     fn histogram(&self) -> Chart {

@@ -78,8 +78,7 @@ pub fn chart(forest: &Forest) -> Chart {
     let marks = marks.collect();
     let count = forest.rows.len() as f64;
     let y = Axis::new("", -0.8, count - 0.6, Ticks::Names);
-    let seen = forest.rows.iter();
-    let seen = seen.map(|row| format!("{}: {}.", row.name, row.text));
+    let seen = forest.rows.iter().map(|row| format!("{}: {}.", row.name, row.text));
     Chart {
         name: forest.name.clone(),
         title: forest.title.clone(),

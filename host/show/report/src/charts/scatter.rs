@@ -50,8 +50,7 @@ struct Kind {
 /// The plot; `None` if all points are at the same place, or there are none.
 fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
     let points = |run: &RunView| -> Vec<(f64, f64)> {
-        let dots = run.view.dots.iter();
-        dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
+        run.view.dots.iter().filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
     };
     let of_runs: Vec<_> = runs.iter().map(points).collect();
     let all = || of_runs.iter().flatten();

@@ -119,9 +119,7 @@ fn until_first(
     ended: Option<f64>,
 ) -> [Interval; 6] {
     let mut phases = [None; 6];
-    let Some((sent, end)) = sent.zip(first.or(ended)) else {
-        return phases;
-    };
+    let Some((sent, end)) = sent.zip(first.or(ended)) else { return phases };
     let Some(split) = request.split.filter(|_| first.is_some()) else {
         phases[3] = (end > sent).then_some((sent, end));
         return phases;
@@ -204,8 +202,7 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
             marks.push(Mark { column: Some(column), ..unseen });
         }
     }
-    let crosses = requests.iter().enumerate();
-    let crosses = crosses.filter(|(_, request)| request.failure.is_some());
+    let crosses = requests.iter().enumerate().filter(|(_, request)| request.failure.is_some());
     let crosses: Vec<Point> =
         crosses.map(|(row, request)| Point::at(end(request), row as f64)).collect();
     let failed = crosses.len();

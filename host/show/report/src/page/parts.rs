@@ -115,8 +115,7 @@ fn each_device(summary: &Summary) -> impl Iterator<Item = Pair> {
 fn scored(score: &Score) -> String {
     let bounds = score.confidence;
     let bounds = bounds.map(|bounds| format!(" ({})", bounds.label(" to ", |end| fixed(end, 4))));
-    let unjudged = score.unjudged.label();
-    let unjudged = unjudged.map(|words| format!("; not judged: {words}"));
+    let unjudged = score.unjudged.label().map(|words| format!("; not judged: {words}"));
     format!(
         "{}{}, mean of {}{}",
         fixed(score.mean, 4),
