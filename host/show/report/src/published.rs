@@ -80,8 +80,7 @@ fn doubt(page: &mut Document, place: usize, run: &Reported) {
     let name = format!("{}, {}, {}", engine(run), model(&run.plan), run.plan.name);
     let badge = Span::Badge(verdict.name().to_owned(), *verdict);
     let title = Text::from(badge).then(": ").with(Span::Link(name, anchor(place)));
-    let severe = findings.iter().filter(|found| found.severity != Severity::Note);
-    let lines = severe.map(|found| {
+    let lines = findings.iter().filter(|found| found.severity != Severity::Note).map(|found| {
         Text::from(Span::Code(found.id.name().to_owned())).then(format!(": {}", found.seen))
     });
     page.push(Block::Verdict(*verdict, title, lines.collect()));

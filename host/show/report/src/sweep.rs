@@ -101,8 +101,7 @@ impl SweptRun {
 
 /// The findings that make a run no better than its verdict.
 fn doubts(summary: &Summary) -> Vec<String> {
-    let findings = summary.findings.iter();
-    let decisive = findings.filter(|finding| {
+    let decisive = summary.findings.iter().filter(|finding| {
         finding.severity != Severity::Note
             && Verdict::from_findings(std::slice::from_ref(finding)) == summary.verdict
     });
@@ -129,8 +128,7 @@ impl Sweep {
 
     fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let always = COLUMNS.len() - ASKED_FOR;
-        let columns = COLUMNS.into_iter().enumerate();
-        columns.filter_map(move |(place, column)| {
+        COLUMNS.into_iter().enumerate().filter_map(move |(place, column)| {
             let mut runs = self.runs.iter();
             (place < always || runs.any(|run| run.figures.contains_key(column.0))).then_some(column)
         })

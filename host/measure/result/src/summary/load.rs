@@ -146,8 +146,7 @@ mod tests {
     /// Requests due at these milliseconds, each sent `late` milliseconds later, and answered after
     /// a tenth of a second.
     fn run(due: &[u64], late: impl Fn(u64) -> u64) -> Vec<Exchange> {
-        let requests = due.iter().zip(0u64..);
-        let requests = requests.map(|(due, index)| {
+        let requests = due.iter().zip(0u64..).map(|(due, index)| {
             let sent = due + late(index);
             let events = [(sent + 50, Text, None, 3), (sent + 100, End, None, 0)];
             let mut exchange = fixture::reply(index, sent, &events);

@@ -204,8 +204,7 @@ impl Gather {
             let seconds = to.since(from).as_secs_f64();
             let tokens = Some(held.tokens).filter(|_| is_known);
             let (gaps, count) = held.gaps;
-            let metrics = metrics.iter().zip(held.spreads);
-            let metrics = metrics.filter_map(|(metric, spread)| {
+            let metrics = metrics.iter().zip(held.spreads).filter_map(|(metric, spread)| {
                 let (metric, _) = (*metric)?;
                 let of = Distribution::new(metric, &spread?.figures()?, percentiles);
                 Some((metric.name.to_owned(), of))

@@ -68,8 +68,7 @@ fn joined(sentences: &[String]) -> Option<String> {
 }
 
 fn dataset(summary: &Summary) -> Vec<Pair> {
-    let remarks = summary.dataset.iter().flat_map(|dataset| &dataset.remarks);
-    let pairs = remarks.map(|remark| {
+    let pairs = summary.dataset.iter().flat_map(|dataset| &dataset.remarks).map(|remark| {
         let first = remark.first.as_ref().map(|first| format!(", first {first}"));
         Pair {
             name: format!("{}: {}", remark.what.name(), remark.reason),
