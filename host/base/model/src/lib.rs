@@ -17,6 +17,7 @@ pub mod client;
 #[allow(clippy::disallowed_methods, reason = "the only clock")]
 pub mod clock;
 pub mod connection;
+pub mod document;
 pub mod duration;
 pub mod exchange;
 pub mod file;
@@ -43,6 +44,7 @@ pub mod txtar;
 pub mod units;
 pub mod words;
 
+pub use document::apply;
 pub use hex::{hex, unhex};
 pub use nearest::nearest;
 pub use percent::percent_encoded;

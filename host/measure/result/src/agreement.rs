@@ -14,9 +14,6 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::summary::confidence::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
 use statistics::clusters::{self, Mean, clustered};
@@ -58,8 +55,7 @@ pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
 }
 
 /// The agreement of a run's answers with a baseline's answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Agreement {
     /// Samples that both answered.
     pub samples: u64,
@@ -70,17 +66,13 @@ pub struct Agreement {
     /// Samples whose answers are the same, byte for byte.
     pub identical: u64,
     /// Their share; absent without samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_share: Option<f64>,
     /// Its 95 % interval (Wilson), for other samples of the same kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// The places where answers differ, and by how much; absent if none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Apart>,
     /// The noise floor, and whether the run differs more than it; absent without repeats of the
     /// baseline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
     /// The first few answers that differ, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,20 +80,18 @@ pub struct Agreement {
 }
 
 /// Answers that differ.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Apart {
     /// The median of the first character at which answers differ, from 0.
     pub first_character: f64,
     /// The median of the first token at which they differ, from 0, as a tokenizer cuts both
     /// answers. Absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<f64>,
     /// The mean share of the longer answer that both begin with, in characters.
     pub shared_prefix: f64,
     /// The mean length of the run's answers divided by the mean length of the baseline's, in
     /// characters; absent if the baseline's answers are empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_ratio: Option<f64>,
     /// Differing answers without details, because the baseline has too many answers to be held.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -109,8 +99,8 @@ pub struct Apart {
 }
 
 /// The difference of repeats of the baseline from it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Floor {
     /// Number of repeats.
     pub repeats: usize,
@@ -122,10 +112,8 @@ pub struct Floor {
     pub run_differing_share: f64,
     /// The probability of shares so far apart if the run differs no more than a repeat does;
     /// two-sided. Absent if there are too few samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The 95 % interval of the run's share minus the repeats'.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// The judgement on that difference.
     pub judgement: Judgement,
@@ -144,8 +132,7 @@ model::words! {
 }
 
 /// The place where two answers part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Parting {
     /// The sample's id.
     pub id: String,
@@ -154,7 +141,6 @@ pub struct Parting {
     /// The first character at which the answers differ, from 0.
     pub character: u64,
     /// The first token at which they differ, from 0. Absent without a tokenizer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
     /// The text of both just before it.
     pub before: String,
@@ -207,9 +193,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of the baseline.
     pub fn add_baseline(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         let sample = &exchange.sample;
         let digest = digest(&text);
         let fits = self.held + text.len() <= HELD;
@@ -231,9 +215,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of a repeat of the baseline.
     pub fn add_repeat(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         if let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) {
             answer.repeated.0 += 1;
             answer.repeated.1 += u32::from(answer.digest != digest(&text));
@@ -242,9 +224,7 @@ impl<'t> Answers<'t> {
 
     /// Adds an exchange of the run.
     pub fn add_run(&mut self, exchange: &Exchange) {
-        let Some(text) = answer_of(exchange) else {
-            return;
-        };
+        let Some(text) = answer_of(exchange) else { return };
         let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) else {
             self.run_only += 1;
             return;
@@ -348,8 +328,7 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
         let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
         (Some(flips.probability()), flips.interval())
     } else {
-        let enough = apart.len() >= LEAST;
-        let found = enough.then(|| clusters::difference(&apart)).flatten();
+        let found = (apart.len() >= LEAST).then(|| clusters::difference(&apart)).flatten();
         (found.map(|found| found.probability), found.and_then(|found| found.interval))
     };
     let more = shares[1] > shares[0];

@@ -23,9 +23,6 @@ mod vitals;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 model::words! {
     /// The severity of a finding.
     pub enum Severity {
@@ -188,16 +185,40 @@ model::words! {
     }
 }
 
-impl Severity {
+impl Id {
+    /// A finding: the observation with its figures, the reason why it matters, and the advice.
+    fn finding(
+        self,
+        severity: Severity,
+        seen: impl Into<String>,
+        why: &str,
+        advice: &str,
+    ) -> Finding {
+        let (seen, why, advice) = (seen.into(), why.to_owned(), advice.to_owned());
+        Finding { id: self, severity, seen, why, advice }
+    }
+
+    fn note(self, seen: impl Into<String>, why: &str, advice: &str) -> Finding {
+        self.finding(Severity::Note, seen, why, advice)
+    }
+
+    fn suspect(self, seen: impl Into<String>, why: &str, advice: &str) -> Finding {
+        self.finding(Severity::Suspect, seen, why, advice)
+    }
+
+    fn invalid(self, seen: impl Into<String>, why: &str, advice: &str) -> Finding {
+        self.finding(Severity::Invalid, seen, why, advice)
+    }
+
     /// Suspect where a figure is in doubt, else a note.
-    fn doubted(is_doubted: bool) -> Self {
-        if is_doubted { Severity::Suspect } else { Severity::Note }
+    fn doubted(self, is_doubted: bool, seen: String, why: &str, advice: &str) -> Finding {
+        self.finding(if is_doubted { Severity::Suspect } else { Severity::Note }, seen, why, advice)
     }
 }
 
 /// A reason to doubt a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Finding {
     /// The kind of finding.
     pub id: Id,

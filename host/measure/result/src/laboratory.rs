@@ -30,9 +30,7 @@ fn summaries(case: &Case, runs: u64) -> Vec<Summary> {
 }
 
 fn holds(bounds: Option<Bounds>, truth: f64) -> bool {
-    let Some(Bounds { low, high }) = bounds else {
-        return true;
-    };
+    let Some(Bounds { low, high }) = bounds else { return true };
     low.is_none_or(|low| low <= truth) && high.is_none_or(|high| truth <= high)
 }
 

@@ -11,7 +11,6 @@
 //! may lie from another value, in its unit or in percent of that value: `+20ms`, `±5%`.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::str::FromStr;
 
 use crate::figure::Figure;
@@ -88,8 +87,7 @@ impl Relation {
     }
 
     pub fn sign(self) -> &'static str {
-        let known = LEVELS.iter().find(|(_, relation)| *relation == self);
-        known.map_or("", |(sign, _)| sign)
+        LEVELS.iter().find(|(_, relation)| *relation == self).map_or("", |(sign, _)| sign)
     }
 }
 
@@ -104,7 +102,8 @@ impl Difference {
 }
 
 /// The mistakes in a limit, all of them, each with the expectation or the advice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{written}`: {}", self.mistakes())]
 pub struct LimitError {
     written: String,
     mistakes: Vec<String>,
@@ -116,14 +115,6 @@ impl LimitError {
         self.mistakes.join(". Besides, ").replace("?. Besides, ", "? Besides, ")
     }
 }
-
-impl fmt::Display for LimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.written, self.mistakes())
-    }
-}
-
-impl std::error::Error for LimitError {}
 
 impl From<LimitError> for String {
     fn from(error: LimitError) -> String {

@@ -91,8 +91,7 @@ mod tests {
 
     /// Takes prompts one after the other, and returns the number of tokens of each that were there.
     fn cached(pages: &mut Pages, prompts: &[&[u32]]) -> Vec<u32> {
-        let taken = prompts.iter().map(|prompt| pages.take(None, prompt));
-        taken.map(|reuse| reuse.cached).collect()
+        prompts.iter().map(|prompt| pages.take(None, prompt)).map(|reuse| reuse.cached).collect()
     }
 
     #[test]

@@ -75,9 +75,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use ::series::ServerSeries;
 pub use backlog::Backlog;
 pub use cold::ColdStart;
@@ -116,8 +113,7 @@ use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
 
 /// The result of a run. A figure that was not measured is absent, never zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Summary {
     /// The load of the run, and settings that affect its figures.
     pub run: Run,
@@ -139,69 +135,51 @@ pub struct Summary {
     /// Throughput.
     pub throughput: Throughput,
     /// The evenness with which requests were due and sent; absent if the plan offers no rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
     /// The number of requests in flight.
     pub concurrency: Concurrency,
     /// The parts of the time to first token, by this client's clock and the server's own timings;
     /// absent if no reply states timings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<FirstToken>,
     /// The same as means, by the server's series; absent if its pages do not tell, or if one server
     /// does everything and replies state timings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_by_series: Option<first_token::BySeries>,
     /// Requests that depend on each other; absent if none does, and no request is a turn of a
     /// conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
     /// Histories in front of requests; absent if none has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histories: Option<Histories>,
     /// Figures by turn, class and adapter, of requests that state them.
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
     /// The treatment that the dataset gave to its input; absent if it changed nothing, or did not
     /// report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
     /// Figures by time slice; absent if they were not requested, or nothing ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_slices: Option<TimeSlices>,
     /// The number of requests that met the run's objectives; absent if the run has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
     /// The warm-up that lasts until the engine is stable; absent for other warm-ups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Warmup>,
     /// The cold start of the run, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start: Option<ColdStart>,
     /// The load machines that made the run together; absent if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
     /// The performance of this client; absent if it was not monitored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
     /// The server's own metrics; absent if they were not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
     /// The server's own series over the measurement; absent if its metrics page was not sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_series: Option<ServerSeries>,
     /// The activity and power of the devices during the measurement; absent if they were not
     /// sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Devices>,
     /// The cost of the measurement; absent if the scenario names no price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// The part of the prompts that repeats, and the part that the server found in its prefix
     /// cache; absent if it was not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
@@ -220,77 +198,60 @@ pub struct Summary {
 }
 
 /// Throughput. Only answered requests and their tokens count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Throughput {
     /// Seconds from the start of the measurement to the end of its last exchange, failed ones
     /// included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
     /// Answered requests per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<f64>,
     /// Their input tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_s: Option<f64>,
     /// Their output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// Input and output tokens together per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens_per_s: Option<f64>,
     /// Most output tokens in any of the whole seconds that follow the start of the measurement.
     /// Tokens, not events: if the server does not state the tokens of an event, the answer's tokens
     /// are distributed over its events by their bytes. Absent if replies were not streamed, and in
     /// runs shorter than a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,
     /// Seconds of sound in their answers, per second: many streams together give more than one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_s_per_s: Option<f64>,
     /// Seconds of sound in their prompts, per second, as the dataset measured it: RTFx of the Open
     /// ASR Leaderboard, which divides the sums.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_audio_s_per_s: Option<f64>,
     /// Requests sent per second: `(sent - 1) / (last sent - first sent)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_requests_per_s: Option<f64>,
     /// Requests due per second: `(due - 1) / (last due - first due)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_requests_per_s: Option<f64>,
     /// Share of the duration that passed after the last request was sent, while the server drained.
     /// Throughput over the run includes this time. Absent if all requests were due at once and in
     /// flight at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_share: Option<f64>,
     /// Confidence intervals of the rates over the run; absent if fewer than 20 requests were
     /// answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<RateConfidence>,
 }
 
 /// The number of requests in flight.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Concurrency {
     /// Sum of `e2e` over the answered requests, divided by the duration: SGLang's concurrency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// Sum of the time in flight over all requests, failed ones included, divided by the
     /// duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_in_flight: Option<f64>,
     /// Most requests in flight at one instant, including failed ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
     /// The number of independent loads that the run holds: requests divided by the design effect of
     /// the number in flight when each was sent. A run of few of them shows few of the states that
     /// the engine can be in. Absent where the number in flight does not vary, as in a closed loop,
     /// and in runs of few requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub independent: Option<f64>,
     /// The growth of the number of waiting requests while requests were due; for runs at one rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
 }
 

@@ -6,7 +6,6 @@ mod check;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
@@ -31,27 +30,24 @@ const GRAMMAR: Grammar<Relation> = Grammar {
 };
 
 /// A threshold, and if it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.
     pub threshold: String,
     /// The figure that decides, in the unit of the threshold. Requests that failed or were not sent
     /// count as infinitely slow, and as a speed of zero. Absent if it is infinite or was not
     /// measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
     /// True if the figure that decides is infinite, because requests failed or were not sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub infinite: bool,
     /// The figure without those requests; absent if it is the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_failures: Option<f64>,
     /// True if the threshold holds.
     pub held: bool,
     /// A remark on facts that the figure does not show: it was not measured, requests failed, or
     /// the run is invalid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 

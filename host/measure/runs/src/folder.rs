@@ -149,12 +149,9 @@ impl RunFolder {
         let named = if slug.is_empty() { stamp } else { format!("{stamp}-{slug}") };
         let write = |path: &Path, cause| FolderError::Write { path: path.to_owned(), cause };
         std::fs::create_dir_all(parent).map_err(|cause| write(parent, cause))?;
-        for attempt in 1..1000 {
-            let again = match attempt {
-                1 => String::new(),
-                more => format!("-{more}"),
-            };
-            let path = parent.join(format!("{named}{again}"));
+        let again = (2..1000).map(|more| format!("{named}-{more}"));
+        for name in std::iter::once(named.clone()).chain(again) {
+            let path = parent.join(name);
             match private::create_folder(&path) {
                 Ok(()) => return Ok(RunFolder(path)),
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
@@ -225,14 +222,9 @@ impl RunFolder {
             return Ok(());
         }
         let path = self.0.join(LOG);
-        let write = || -> io::Result<()> {
-            let mut file = private::append(&path)?;
-            for line in lines {
-                writeln!(file, "{}", clean::line(line))?;
-            }
-            Ok(())
-        };
-        write().map_err(|cause| FolderError::Write { path: path.clone(), cause })
+        let text: String = lines.iter().map(|line| clean::line(line) + "\n").collect();
+        let written = private::append(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|cause| FolderError::Write { path, cause })
     }
 
     /// The plan. Fails if this is no run's folder, or a folder of another version.

@@ -26,28 +26,29 @@ const MOST_UNREADABLE: u32 = 1_000;
 /// Writes the entries of one run.
 pub(crate) struct LineFile {
     path: PathBuf,
-    out: zstd::stream::write::Encoder<'static, File>,
+    out: Packed,
     flushed: Nanos,
     failed: Option<io::Error>,
     count: u64,
     digest: Sha256,
 }
 
+/// A compressed file.
+pub(crate) type Packed = zstd::stream::write::Encoder<'static, File>;
+
+/// Begins a compressed file that does not exist yet.
+pub(crate) fn create(path: &Path) -> Result<Packed, RecordError> {
+    let file = private::options().create_new(true).open(path);
+    file.and_then(|file| Packed::new(file, LEVEL))
+        .map_err(|cause| RecordError::Write { path: path.to_owned(), cause })
+}
+
 impl LineFile {
     /// Begins a file of this name in a run's folder.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, RecordError> {
         let path = folder.join(name);
-        let out = private::options()
-            .create_new(true)
-            .open(&path)
-            .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL));
-        match out {
-            Ok(out) => {
-                let (count, digest) = (0, Sha256::new());
-                Ok(LineFile { path, out, flushed: Nanos::ZERO, failed: None, count, digest })
-            }
-            Err(cause) => Err(RecordError::Write { path, cause }),
-        }
+        let (out, digest) = (create(&path)?, Sha256::new());
+        Ok(LineFile { path, out, flushed: Nanos::ZERO, failed: None, count: 0, digest })
     }
 
     /// Adds an entry of this instant; one without an instant is written out at once. After an
@@ -78,12 +79,9 @@ impl LineFile {
     /// written before it stays readable.
     pub(crate) fn finish(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
-        match self.failed.map_or(closed, Err) {
-            Ok(()) => {
-                Ok(Written { count: self.count, sha256: model::hex(&self.digest.finalize()) })
-            }
-            Err(cause) => Err(RecordError::Write { path: self.path, cause }),
-        }
+        let closed = self.failed.map_or(closed, Err);
+        closed.map_err(|cause| RecordError::Write { path: self.path, cause })?;
+        Ok(Written { count: self.count, sha256: model::hex(&self.digest.finalize()) })
     }
 }
 

@@ -4,9 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::number;
 use result::summary::Tokenizer;
 use statistics::{Figures, Ranked};
@@ -15,8 +12,7 @@ use statistics::{Figures, Ranked};
 const BARS: usize = 24;
 
 /// The requests that a run would send.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Outlook {
     /// The name of the scenario.
     pub name: String,
@@ -40,7 +36,6 @@ pub struct Outlook {
     /// Requests of the warm-up, which come before and are in no other figure but the cache's.
     pub warmup: u64,
     /// Requests that cannot be written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faulty: Option<Faulty>,
     /// Bytes of all bodies.
     pub request_bytes: u64,
@@ -51,17 +46,14 @@ pub struct Outlook {
     /// Tokens that are requested.
     pub output: Output,
     /// Due times of the requests that depend on no other; absent if they depend on the answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
     /// Users of a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Users>,
     /// Requests by the dataset's own classes; those without a class are not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, u64>,
     /// The part of prompts that a prefix cache without limits would find; absent if no prompt could
     /// be tokenized.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
     /// The treatment that the dataset gave to its input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,8 +95,8 @@ model::words! {
 }
 
 /// Requests that cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Faulty {
     /// Their number.
     pub count: u64,
@@ -113,13 +105,12 @@ pub struct Faulty {
 }
 
 /// The dependence of requests on each other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Sessions {
     /// Requests that depend on no other, each with all that depend on it.
     pub count: u64,
     /// Requests per session; absent if every session is one request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Lengths>,
     /// Requests that several others depend on.
     pub forks: u64,
@@ -128,17 +119,15 @@ pub struct Sessions {
     /// Requests that depend on several others.
     pub joins: u64,
     /// Delays of requests after those they depend on, in seconds; absent if none depends on any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Lengths>,
     /// Requests with answers before them that are not known before a run; what stands in for these
     /// is in the figures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_ins: Option<StandIns>,
 }
 
 /// Texts that stand in for answers that are not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct StandIns {
     /// Requests whose prompts depend on them.
     pub requests: u64,
@@ -151,11 +140,10 @@ pub struct StandIns {
 }
 
 /// Tokens of prompts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Input {
     /// Their distribution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Lengths>,
     /// Prompts that the dataset counted.
     pub by_dataset: u64,
@@ -168,42 +156,38 @@ pub struct Input {
 }
 
 /// Tokens that are requested.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Output {
     /// Their distribution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Lengths>,
     /// Requests that leave the length to the server.
     pub unlimited: u64,
 }
 
 /// Due times of the requests that depend on no other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Due {
     /// Seconds after the beginning.
     pub seconds: Lengths,
     /// Requests per second from the first to the last; absent if all are due at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
 }
 
 /// Users of a closed loop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Users {
     /// Their number.
     pub count: u32,
     /// The think time, as a phrase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<String>,
 }
 
 /// The part of prompts that a prefix cache without limits would find, in the order of the requests'
 /// numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Cache {
     /// Tokens per page.
     pub page: u32,
@@ -221,8 +205,8 @@ pub struct Cache {
 }
 
 /// One kind of treatment that a dataset gave to its input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Remark {
     /// The treatment.
     pub what: String,
@@ -231,34 +215,30 @@ pub struct Remark {
     /// The number of times.
     pub count: u64,
     /// The first of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
 }
 
 /// A prompt to look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Shown {
     /// The request's number.
     pub index: u64,
     /// The sample's id.
     pub id: String,
     /// Tokens of the prompt, if they were counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens that are requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// The prompt, message by message.
     pub prompt: Vec<Said>,
 }
 
 /// A part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Said {
     /// The author's role; absent in a prompt that is no conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The text, or the beginning of it.
     pub text: String,
@@ -268,8 +248,7 @@ pub struct Said {
 }
 
 /// A distribution.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Lengths {
     /// The number of values.
     pub count: u64,
@@ -294,8 +273,8 @@ pub struct Lengths {
 }
 
 /// A bar of a histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Bar {
     /// The smallest value in it.
     pub from: f64,

@@ -1,27 +1,21 @@
 //! The answers of a server to a handful of questions: its engine, its models, and the form of its
 //! replies. This module owns the document and its text; `session` asks.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::exchange::Usage;
 
 /// The answers of a server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Probe {
     /// The server's base URL.
     pub url: String,
     /// The engine; absent if the server shows none that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
     /// The header `server` of its replies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The models that it lists.
     pub models: Vec<Model>,
     /// The model in the requests to the generating routes; absent if none is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Routes that generate nothing.
     pub controls: Vec<Control>,
@@ -35,29 +29,26 @@ pub struct Probe {
 }
 
 /// An engine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Engine {
     /// Its name.
     pub name: String,
     /// Its version, if it says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The route that shows it, such as `GET /version`.
     pub seen: String,
 }
 
 /// A model that the server lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Model {
     /// The name to send in requests.
     pub name: String,
     /// Its source, as a folder or a name on a hub, if the server says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// The most tokens of a prompt and its answer together, if the server says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u32>,
 }
 
@@ -82,8 +73,8 @@ model::words! {
 }
 
 /// A route that generates nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Control {
     /// The method.
     pub method: String,
@@ -92,21 +83,17 @@ pub struct Control {
     /// Its outcome.
     pub outcome: Outcome,
     /// The status, if there was a reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The server's message, or the event, if it is no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
 }
 
 /// A route that generates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Route {
     /// The backend that wrote the request, as `--backend` takes it.
     pub backend: String,
     /// Its key `route`; absent where its default was taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
     /// The method.
     pub method: String,
@@ -115,19 +102,16 @@ pub struct Route {
     /// Its outcome.
     pub outcome: Outcome,
     /// The status, if there was a reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The server's message, or the event, if it is no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
     /// The parts of the reply, if it is an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
 }
 
 /// The parts of a reply.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Shape {
     /// True if it was a stream, as requested, and not one document.
     pub streamed: bool,
@@ -141,20 +125,16 @@ pub struct Shape {
     /// Of these, pieces of reasoning.
     pub reasoning_chunks: u64,
     /// Tokens of the answer, by the server's usage, else by its count for each piece.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens per chunk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_chunk: Option<f64>,
     /// True if the server states the tokens of each chunk.
     pub states_chunk_tokens: bool,
     /// The server's token counts, if it reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// True if each chunk repeats the text before it. The backend takes that apart.
     pub cumulative: bool,
     /// The finish reason, in the server's own word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// True if the end marker came.
     pub end_marker: bool,

@@ -9,20 +9,17 @@ mod columns;
 pub(crate) mod lines;
 mod merge;
 
-use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::growing::{self, Packed};
 use columns::Columns;
 use lines::Lines;
 use model::exchange::Exchange;
-use model::private;
 
 pub use check::{RunEnd, check};
 pub use merge::{Part, merge};
@@ -39,21 +36,19 @@ const LONGEST_LINE: usize = 256 << 20;
 /// After this number of lines in a row that are no records, the rest of a file is not searched for
 /// one.
 const MOST_UNREADABLE: u64 = 1000;
-/// A light compression: it must not compete with the run for the processor.
-const LEVEL: i32 = 1;
 
 /// Writes the records of one run.
 pub struct Recorder {
     path: PathBuf,
-    out: zstd::stream::write::Encoder<'static, File>,
+    out: Packed,
     count: u64,
     digest: Sha256,
 }
 
 /// The number and the digest of the records that a run wrote: they show if a file was damaged or
 /// changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Written {
     /// The number of records.
     pub count: u64,
@@ -74,12 +69,7 @@ impl Recorder {
     /// Begins the records of a run in its folder.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(FILE);
-        let out = private::options()
-            .create_new(true)
-            .open(&path)
-            .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL))
-            .map_err(|cause| RecordError::Write { path: path.clone(), cause })?;
-        Ok(Recorder { path, out, count: 0, digest: Sha256::new() })
+        Ok(Recorder { out: growing::create(&path)?, path, count: 0, digest: Sha256::new() })
     }
 
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.

@@ -78,8 +78,7 @@ fn repeats(block: &mut Block, agreed: &Agreed, floor: &Floor) {
         }
         Judgement::Unknown => "? unknown: too few samples to say",
     };
-    let chance = floor.probability.map(|p| format!(" (p = {p:.4})"));
-    let chance = chance.unwrap_or_default();
+    let chance = floor.probability.map(|p| format!(" (p = {p:.4})")).unwrap_or_default();
     block.line("Verdict:", Some(format!("{verdict}{chance}")));
 }
 

@@ -276,8 +276,7 @@ fn worse(compared: &Compared) -> Option<Check> {
 pub fn annotations(build: &Build) -> String {
     let mut checks = build.checks();
     checks.sort_by_key(|check| std::cmp::Reverse(check.outcome));
-    let lines = checks.iter().filter_map(|check| line(build, check));
-    lines.collect()
+    checks.iter().filter_map(|check| line(build, check)).collect()
 }
 
 fn line(build: &Build, check: &Check) -> Option<String> {

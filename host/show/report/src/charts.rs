@@ -36,8 +36,7 @@ pub struct Charts {
 
 impl Charts {
     pub fn new(runs: &[RunView]) -> Charts {
-        let drawn = |charts: Vec<Chart>| -> Vec<Chart> {
-            let mut charts = charts;
+        let drawn = |mut charts: Vec<Chart>| {
             charts.retain(|chart| !chart.is_empty());
             charts
         };
@@ -51,8 +50,7 @@ impl Charts {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Chart> {
-        let of_load = self.distributions.iter().chain(&self.course);
-        let of_load = of_load.chain(&self.first_token);
+        let of_load = self.distributions.iter().chain(&self.course).chain(&self.first_token);
         of_load.chain(&self.requests).chain(&self.dependence)
     }
 }
@@ -72,8 +70,7 @@ pub fn labels(runs: &[Reported]) -> Vec<String> {
             return labels;
         }
     }
-    let numbered = runs.iter().enumerate();
-    numbered.map(|(number, run)| format!("{} {}", number + 1, run.folder)).collect()
+    runs.iter().enumerate().map(|(number, run)| format!("{} {}", number + 1, run.folder)).collect()
 }
 
 #[derive(Clone, Debug)]

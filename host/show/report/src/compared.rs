@@ -250,9 +250,7 @@ impl Form {
 /// Writes the note that figures which follow the load vary by more than the assumed pace, from the
 /// least to the most.
 fn follows(pair: &Pair, variation: &Variation) -> String {
-    let Variation::Assumed { share } = variation else {
-        return String::new();
-    };
+    let Variation::Assumed { share } = variation else { return String::new() };
     let more = pair.figures.iter().filter_map(|row| {
         let own = row.run_variation.filter(|own| own > share)?;
         Some((own, row.figure.as_str()))

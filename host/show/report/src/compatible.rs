@@ -100,9 +100,7 @@ impl<'a> Compatible<'a> {
         let mut requests = Vec::new();
         for exchange in open()? {
             let exchange = exchange?;
-            let Some(seen) = rules.see(&exchange) else {
-                continue;
-            };
+            let Some(seen) = rules.see(&exchange) else { continue };
             sums.add(&seen);
             if keep != Keep::Nothing {
                 requests.push(Request::new(tool, &seen, keep));

@@ -208,8 +208,7 @@ pub(crate) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
 
 /// Names with their values; leaves out unknown values.
 pub(crate) fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
-    let known = given.into_iter();
-    known.filter_map(|(name, value)| Some(pair(name, value?))).collect()
+    given.into_iter().filter_map(|(name, value)| Some(pair(name, value?))).collect()
 }
 
 impl Text {
@@ -223,8 +222,7 @@ impl Text {
 
     /// Text in which parts between backticks are code.
     pub fn marked(text: &str) -> Self {
-        let parts = text.split('`').enumerate();
-        let parts = parts.filter(|(_, part)| !part.is_empty());
+        let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
         let span = |(place, part): (usize, &str)| match place % 2 {
             0 => Span::Plain(part.to_owned()),
             _ => Span::Code(part.to_owned()),

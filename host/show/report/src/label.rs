@@ -7,9 +7,7 @@ use result::figure::{Figure, Statistic, WHOLE};
 /// `throughput.output-tokens-per-s`, `P99 TTFT (ms)` for `ttft.p99`. Scores and names that are no
 /// figure stay as they are.
 pub fn label(name: &str) -> String {
-    let Ok(figure) = name.parse::<Figure>() else {
-        return name.to_owned();
-    };
+    let Ok(figure) = name.parse::<Figure>() else { return name.to_owned() };
     let words = match &figure {
         Figure::Whole(place) => WHOLE[*place].label.to_owned(),
         Figure::Score(_) => figure.to_string(),

@@ -87,9 +87,7 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
         );
     }
     for run in bad {
-        if runs.len() > 1 {
-            page.heading(3, run.label.as_str());
-        }
+        label(&mut page, runs, run);
         run::worst(&mut page, &run.reported.summary);
     }
     page.section("how", None, "How it was run");
@@ -122,10 +120,15 @@ fn sure(page: &mut Document, summary: &Summary) {
 /// Adds a part of every run, below its name if there are several.
 fn each(page: &mut Document, runs: &[RunView], part: fn(&mut Document, &RunView, u8)) {
     for run in runs {
-        if runs.len() > 1 {
-            page.heading(3, run.label.as_str());
-        }
+        label(page, runs, run);
         part(page, run, if runs.len() > 1 { 4 } else { 3 });
+    }
+}
+
+/// Adds the name of one of these runs as a heading, if there are several.
+fn label(page: &mut Document, runs: &[RunView], run: &RunView) {
+    if runs.len() > 1 {
+        page.heading(3, run.label.as_str());
     }
 }
 
@@ -199,6 +202,5 @@ fn definitions(runs: &[RunView]) -> Vec<(&'static str, &'static Metric)> {
             runs.iter().any(|run| run.reported.summary.metrics.contains_key(metric.name));
         headline || measured
     };
-    let known = metric::CATALOGUE.iter().filter(named);
-    known.map(|metric| (metric.name, metric)).collect()
+    metric::CATALOGUE.iter().filter(named).map(|metric| (metric.name, metric)).collect()
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use model::exchange::Usage;
+use model::number::plural;
 use model::shell::quoted;
 use runs::probe::{Control, Model, Outcome, Probe, Route, Shape};
 
@@ -24,15 +25,15 @@ fn form(shape: &Shape) -> &'static str {
 
 /// The parts of a reply as text, a clause each.
 fn parts(shape: &Shape) -> Vec<String> {
-    let chunks = some(shape.chunks, "chunk");
+    let chunks = plural(shape.chunks, "chunk");
     let tokens = match (shape.tokens, shape.tokens_per_chunk) {
         (Some(tokens), Some(each)) => {
-            format!("{} in {chunks} ({each:.2} per chunk)", some(tokens, "token"))
+            format!("{} in {chunks} ({each:.2} per chunk)", plural(tokens, "token"))
         }
         _ => format!("{chunks}, tokens unknown"),
     };
     let clause = |holds: bool, clause: &str| holds.then(|| clause.to_owned());
-    let reasoning = some(shape.reasoning_chunks, "chunk");
+    let reasoning = plural(shape.reasoning_chunks, "chunk");
     let marker = if shape.end_marker { "end marker" } else { "no end marker" };
     let clauses = [
         Some(tokens),
@@ -66,13 +67,6 @@ fn usage(usage: Usage) -> String {
     match counts.as_slice() {
         [] => "usage without counts".to_owned(),
         counts => format!("usage with {} tokens", counts.join(", ")),
-    }
-}
-
-fn some(count: u64, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
     }
 }
 
@@ -125,7 +119,8 @@ pub fn text(probe: &Probe) -> String {
     let _ = writeln!(
         text,
         "\n{} sent, {generated} of them to generating routes.",
-        some(probe.requests.into(), "request") + if probe.requests == 1 { " was" } else { " were" },
+        plural(probe.requests.into(), "request")
+            + if probe.requests == 1 { " was" } else { " were" },
     );
     if !probe.command.is_empty() {
         let _ = writeln!(text, "\nTo benchmark it:\n{}", command(&probe.command));

@@ -79,10 +79,8 @@ fn doubt(page: &mut Document, place: usize, run: &Reported) {
     }
     let name = format!("{}, {}, {}", engine(run), model(&run.plan), run.plan.name);
     let badge = Span::Badge(verdict.name().to_owned(), *verdict);
-    let title = Text::from(badge).then(": ");
-    let title = title.with(Span::Link(name, anchor(place)));
-    let severe = findings.iter().filter(|found| found.severity != Severity::Note);
-    let lines = severe.map(|found| {
+    let title = Text::from(badge).then(": ").with(Span::Link(name, anchor(place)));
+    let lines = findings.iter().filter(|found| found.severity != Severity::Note).map(|found| {
         Text::from(Span::Code(found.id.name().to_owned())).then(format!(": {}", found.seen))
     });
     page.push(Block::Verdict(*verdict, title, lines.collect()));
@@ -298,8 +296,7 @@ fn unlike(first: &Plan, plan: &Plan) -> Vec<&'static str> {
         ("load", first.load != plan.load),
         ("request options", first.request != plan.request),
     ];
-    let differs = differences.into_iter().filter(|(_, differ)| *differ);
-    differs.map(|(what, _)| what).collect()
+    differences.into_iter().filter(|(_, differ)| *differ).map(|(what, _)| what).collect()
 }
 
 /// The places of items that are equal, in the order in which they first occur.

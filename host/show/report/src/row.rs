@@ -52,7 +52,7 @@ enum Take {
     Text(for<'a> fn(&Row<'a>) -> Option<Cow<'a, str>>),
     Flag(fn(&Row<'_>) -> Option<bool>),
     Count(fn(&Row<'_>) -> Option<u64>),
-    Instant(fn(&Exchange) -> Option<Nanos>),
+    Instant(fn(&Row<'_>) -> Option<Nanos>),
     Metric(Single),
     Requests(for<'a> fn(&Row<'a>) -> &'a [u64]),
 }
@@ -109,7 +109,7 @@ impl Column {
             Take::Text(take) => take(row).map(Value::Text),
             Take::Flag(take) => take(row).map(Value::Flag),
             Take::Count(take) => take(row).map(Value::Count),
-            Take::Instant(take) => take(row.exchange).map(Value::Instant),
+            Take::Instant(take) => take(row).map(Value::Instant),
             Take::Metric(measure) => measure(&row.reading).map(Value::Metric),
             Take::Requests(take) => {
                 Some(take(row)).filter(|requests| !requests.is_empty()).map(Value::Requests)
@@ -144,168 +144,103 @@ fn all() -> Vec<Column> {
     before().into_iter().chain(metrics).chain(after()).collect()
 }
 
+/// Lists columns, each with its name, its kind, its meaning, and its value.
+macro_rules! columns {
+    ($($name:literal: $kind:ident $(($unit:literal))?, $about:literal, $take:expr;)+) => {
+        [$(Column {
+            name: $name,
+            kind: Kind::$kind $(($unit))?,
+            about: $about,
+            take: Take::$kind($take),
+        }),+]
+    };
+}
+
 fn before() -> [Column; 12] {
-    [
-        count("index", "", "position in its phase's sequence of samples, from 0", |row| {
-            Some(row.exchange.index)
-        }),
-        text("phase", "warmup, or measure: the part that figures cover", |row| {
-            Some(phase(row.exchange.phase).into())
-        }),
-        text("id", "the sample, unique within the run", |row| {
-            Some(row.exchange.sample.id.as_str().into())
-        }),
-        text("outcome", "the class of the outcome: complete, or the kind of failure", |row| {
-            Some(row.exchange.outcome.class().name().into())
-        }),
-        count("status", "", "the HTTP status of the reply", |row| {
-            row.exchange.status.map(u64::from)
-        }),
-        text("finish", "the finish reason in the server's own words", |row| {
-            row.exchange.finish.as_deref().map(Cow::from)
-        }),
-        instant("due", "the time at which it was due", |exchange| Some(exchange.due)),
-        instant(
-            "granted",
+    columns! {
+        "index": Count(""), "position in its phase's sequence of samples, from 0",
+            |row| Some(row.exchange.index);
+        "phase": Text, "warmup, or measure: the part that figures cover",
+            |row| Some(phase(row.exchange.phase).into());
+        "id": Text, "the sample, unique within the run",
+            |row| Some(row.exchange.sample.id.as_str().into());
+        "outcome": Text, "the class of the outcome: complete, or the kind of failure",
+            |row| Some(row.exchange.outcome.class().name().into());
+        "status": Count(""), "the HTTP status of the reply",
+            |row| row.exchange.status.map(u64::from);
+        "finish": Text, "the finish reason in the server's own words",
+            |row| row.exchange.finish.as_deref().map(Cow::from);
+        "due": Instant, "the time at which it was due", |row| Some(row.exchange.due);
+        "granted": Instant,
             "the time at which the cap on requests in flight released it; absent without a cap",
-            |exchange| exchange.granted,
-        ),
-        instant("sent", "the time at which its first byte was handed to the socket", |exchange| {
-            exchange.sent
-        }),
-        instant(
-            "headers",
-            "the time at which the headers of its reply were complete",
-            |exchange| exchange.headers,
-        ),
-        instant("ended", "the time at which its reply ended, well or badly", |exchange| {
-            exchange.ended
-        }),
-        count("events", "", "events of its reply, of every kind", |row| {
-            Some(row.exchange.events.at.len() as u64)
-        }),
-    ]
+            |row| row.exchange.granted;
+        "sent": Instant, "the time at which its first byte was handed to the socket",
+            |row| row.exchange.sent;
+        "headers": Instant, "the time at which the headers of its reply were complete",
+            |row| row.exchange.headers;
+        "ended": Instant, "the time at which its reply ended, well or badly",
+            |row| row.exchange.ended;
+        "events": Count(""), "events of its reply, of every kind",
+            |row| Some(row.exchange.events.at.len() as u64);
+    }
 }
 
 fn after() -> [Column; 23] {
-    [
-        Column {
-            name: "good",
-            kind: Kind::Flag,
-            about: "true if it met all objectives of the run; absent if the run has none",
-            take: Take::Flag(|row| row.is_good()),
-        },
-        text("input-tokens-source", "the source of the number of its prompt's tokens", |row| {
-            Some(row.reading.input_tokens?.source.name().into())
-        }),
-        text("output-tokens-source", "the source of the number of its answer's tokens", |row| {
-            Some(row.reading.output_tokens?.source.name().into())
-        }),
-        count("output-tokens-requested", "tokens", "requested output tokens", |row| {
-            row.exchange.sample.output_tokens.map(u64::from)
-        }),
-        count(
-            "output-tokens-retokenized",
-            "tokens",
+    columns! {
+        "good": Flag, "true if it met all objectives of the run; absent if the run has none",
+            |row| row.is_good();
+        "input-tokens-source": Text, "the source of the number of its prompt's tokens",
+            |row| Some(row.reading.input_tokens?.source.name().into());
+        "output-tokens-source": Text, "the source of the number of its answer's tokens",
+            |row| Some(row.reading.output_tokens?.source.name().into());
+        "output-tokens-requested": Count("tokens"), "requested output tokens",
+            |row| row.exchange.sample.output_tokens.map(u64::from);
+        "output-tokens-retokenized": Count("tokens"),
             "tokens of its answer by this client's tokenizer",
-            |row| row.retokenized.map(u64::from),
-        ),
-        count(
-            "speculation-steps",
-            "steps",
+            |row| row.retokenized.map(u64::from);
+        "speculation-steps": Count("steps"),
             "steps of speculative decoding of its answer, as the server reports them",
-            |row| Some(row.exchange.speculation.as_ref()?.steps.into()),
-        ),
-        text("counts", "further counts of the server for it, each as `name=number`", |row| {
+            |row| Some(row.exchange.speculation.as_ref()?.steps.into());
+        "counts": Text, "further counts of the server for it, each as `name=number`", |row| {
             let counts = row.exchange.counts.iter();
             let counts: Vec<String> =
                 counts.map(|(name, count)| format!("{name}={count}")).collect();
             (!counts.is_empty()).then(|| counts.join(" ").into())
-        }),
-        count(
-            "steps",
-            "requests",
+        };
+        "steps": Count("requests"),
             "requests that led to its answer, if a reply can name a next request",
-            |row| Some(row.exchange.steps.len() as u64).filter(|steps| *steps > 0),
-        ),
-        count("request-bytes", "bytes", "size of the request's body", |row| {
-            Some(row.exchange.sample.request_bytes)
-        }),
-        count("output-bytes", "bytes", "size of the answer's text", |row| {
-            Some(row.exchange.output.len() as u64)
-        }),
-        text(
-            "request-digest",
+            |row| Some(row.exchange.steps.len() as u64).filter(|steps| *steps > 0);
+        "request-bytes": Count("bytes"), "size of the request's body",
+            |row| Some(row.exchange.sample.request_bytes);
+        "output-bytes": Count("bytes"), "size of the answer's text",
+            |row| Some(row.exchange.output.len() as u64);
+        "request-digest": Text,
             "first 16 hexadecimal digits of the SHA-256 of method, path and body",
-            |row| Some(row.exchange.sample.request_digest.as_str().into()),
-        ),
-        text("session", "its conversation", |row| {
-            Some(row.exchange.sample.turn.as_ref()?.session.as_str().into())
-        }),
-        count("turn", "", "its place in its conversation, from 0", |row| {
-            Some(row.exchange.sample.turn.as_ref()?.index.into())
-        }),
-        text("class", "the kind of sample, in the dataset's own words", |row| {
-            row.exchange.sample.class.as_deref().map(Cow::from)
-        }),
-        Column {
-            name: "parents",
-            kind: Kind::Requests,
-            about: "the requests that it depends on, by their index",
-            take: Take::Requests(|row| &row.exchange.sample.parents),
-        },
-        text("request-id", "the id that it carried: a server's log may have it", |row| {
-            row.exchange.ids.as_ref()?.request.as_deref().map(Cow::from)
-        }),
-        text("session-id", "the id of its session that it carried", |row| {
-            row.exchange.ids.as_ref()?.session.as_deref().map(Cow::from)
-        }),
-        text(
-            "parent-session-id",
-            "the id that it carried of the session that began its session",
-            |row| row.exchange.ids.as_ref()?.parent.as_deref().map(Cow::from),
-        ),
-        text("routing-key", "the key that it carried for routers", |row| {
-            row.exchange.ids.as_ref()?.routing_key.as_deref().map(Cow::from)
-        }),
-        text("trace-id", "its trace, if it carried one", |row| {
-            Some(row.exchange.ids.as_ref()?.trace?.to_string().into())
-        }),
-        text("span-id", "its span in the trace", |row| {
-            Some(row.exchange.ids.as_ref()?.span?.to_string().into())
-        }),
-        text(
-            "reason",
-            "the reason why the server did not answer, in terms that all engines share",
-            |row| row.failure()?.0.map(|reason| reason.name().into()),
-        ),
-        text("message", "the error message", |row| row.failure().map(|(_, text)| text.into())),
-    ]
-}
-
-fn text(
-    name: &'static str,
-    about: &'static str,
-    take: for<'a> fn(&Row<'a>) -> Option<Cow<'a, str>>,
-) -> Column {
-    Column { name, kind: Kind::Text, about, take: Take::Text(take) }
-}
-
-fn count(
-    name: &'static str,
-    unit: &'static str,
-    about: &'static str,
-    take: fn(&Row<'_>) -> Option<u64>,
-) -> Column {
-    Column { name, kind: Kind::Count(unit), about, take: Take::Count(take) }
-}
-
-fn instant(
-    name: &'static str,
-    about: &'static str,
-    take: fn(&Exchange) -> Option<Nanos>,
-) -> Column {
-    Column { name, kind: Kind::Instant, about, take: Take::Instant(take) }
+            |row| Some(row.exchange.sample.request_digest.as_str().into());
+        "session": Text, "its conversation",
+            |row| Some(row.exchange.sample.turn.as_ref()?.session.as_str().into());
+        "turn": Count(""), "its place in its conversation, from 0",
+            |row| Some(row.exchange.sample.turn.as_ref()?.index.into());
+        "class": Text, "the kind of sample, in the dataset's own words",
+            |row| row.exchange.sample.class.as_deref().map(Cow::from);
+        "parents": Requests, "the requests that it depends on, by their index",
+            |row| &row.exchange.sample.parents;
+        "request-id": Text, "the id that it carried: a server's log may have it",
+            |row| row.exchange.ids.as_ref()?.request.as_deref().map(Cow::from);
+        "session-id": Text, "the id of its session that it carried",
+            |row| row.exchange.ids.as_ref()?.session.as_deref().map(Cow::from);
+        "parent-session-id": Text, "the id that it carried of the session that began its session",
+            |row| row.exchange.ids.as_ref()?.parent.as_deref().map(Cow::from);
+        "routing-key": Text, "the key that it carried for routers",
+            |row| row.exchange.ids.as_ref()?.routing_key.as_deref().map(Cow::from);
+        "trace-id": Text, "its trace, if it carried one",
+            |row| Some(row.exchange.ids.as_ref()?.trace?.to_string().into());
+        "span-id": Text, "its span in the trace",
+            |row| Some(row.exchange.ids.as_ref()?.span?.to_string().into());
+        "reason": Text, "the reason why the server did not answer, in terms that all engines share",
+            |row| row.failure()?.0.map(|reason| reason.name().into());
+        "message": Text, "the error message", |row| row.failure().map(|(_, text)| text.into());
+    }
 }
 
 /// The part of a run, in tables and spans.

@@ -19,15 +19,13 @@ pub struct Saved<T> {
 }
 
 /// A search, as far as it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Searched {
     /// The folder of each run in the search's, by the number of its probe.
     pub runs: Vec<(u32, String)>,
     /// The search.
     pub search: Search,
     /// Its answer, when it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
 }
 

@@ -45,10 +45,14 @@ impl Row {
         Row::numbers(labels, |notation| value.map(notation))
     }
 
-    /// A figure; the block has its unit in the label.
-    fn figure(labels: Labels<'_>, value: Option<f64>, unit: &str) -> Self {
-        let space = if unit.is_empty() { "" } else { " " };
-        let page = value.map(|value| format!("{}{space}{unit}", significant(value, 4)));
+    /// A figure whose unit the labels have.
+    fn figure(labels: Labels<'_>, value: Option<f64>) -> Self {
+        Row::measured(labels, value, "")
+    }
+
+    /// A figure; the block has its unit in the label, the page with the value.
+    fn measured(labels: Labels<'_>, value: Option<f64>, unit: &str) -> Self {
+        let page = value.map(|value| format!("{}{unit}", significant(value, 4)));
         Row::new(labels, [value.map(|value| format!("{value:.2}")), page])
     }
 
@@ -73,8 +77,8 @@ pub(crate) fn goodput(summary: &Summary) -> Vec<Row> {
     let mut rows = vec![
         Row::count(["Good requests"; 2], Some(goodput.good)),
         Row::share(["SLO attainment (%)", "Share of the due requests"], goodput.slo_attainment),
-        Row::figure(["", "Good requests per second"], goodput.requests_per_s, ""),
-        Row::figure(["", "Their output tokens per second"], goodput.output_tokens_per_s, ""),
+        Row::figure(["", "Good requests per second"], goodput.requests_per_s),
+        Row::figure(["", "Their output tokens per second"], goodput.output_tokens_per_s),
     ];
     for (metric, of) in &goodput.objectives {
         let unknown = match of.unknown {
@@ -95,7 +99,7 @@ pub(crate) fn goodput(summary: &Summary) -> Vec<Row> {
         ));
     }
     let per_s = goodput.output_tokens_per_s;
-    rows.push(Row::figure(["Output token goodput (tok/s)", ""], per_s, ""));
+    rows.push(Row::figure(["Output token goodput (tok/s)", ""], per_s));
     if let Some(stalls) = summary.metric(metric::STALL_SHARE) {
         rows.push(Row::share(["Mean Stall Share (%)", ""], Some(stalls.mean)));
         rows.push(Row::share(["P99 Stall Share (%)", ""], stalls.percentile(99.0)));
@@ -126,12 +130,10 @@ pub(crate) fn sessions(summary: &Summary) -> Vec<Row> {
         Row::figure(
             ["Session throughput (sessions/s)", "Complete sessions per second"],
             sessions.sessions_per_s,
-            "",
         ),
         Row::figure(
             ["Turn throughput (turns/s)", "Answered turns per second"],
             sessions.turns_per_s,
-            "",
         ),
         Row::of_page("Time of a session, median", of(metric::SESSION_TIME)),
         Row::of_page("Of this in flight", of(metric::SESSION_IN_FLIGHT)),
@@ -152,26 +154,24 @@ pub(crate) fn steady(window: &Window) -> Vec<Row> {
         of_block("Steady from, to (s)", bounds),
         Row::count(["Steady requests, ended", "Requests that ended in it"], Some(window.ended)),
         Row::count(["Steady requests, sent", "Requests sent in it"], Some(window.sent)),
-        Row::figure(["Steady concurrency", ""], Some(concurrency), ""),
+        Row::figure(["Steady concurrency", ""], Some(concurrency)),
         Row::figure(
             ["Steady request throughput (req/s)", "Requests per second"],
             Some(window.requests_per_s),
-            "",
         ),
         Row::figure(
             ["Steady output throughput (tok/s)", "Output tokens per second"],
             window.output_tokens_per_s,
-            "",
         ),
-        Row::figure(["", "In flight"], Some(concurrency), ""),
+        Row::figure(["", "In flight"], Some(concurrency)),
     ];
     for (name, label) in HEADLINE.into_iter().zip(LABELS) {
         let Some(of) = window.metrics.get(name) else { continue };
         let p99 = of.percentile(99.0);
         if name != metric::E2E {
             let labels = ["mean", "P99"].map(|which| format!("Steady {which} {label} (ms)"));
-            rows.push(Row::figure([&labels[0], ""], Some(of.mean), ""));
-            rows.push(Row::figure([&labels[1], ""], p99, ""));
+            rows.push(Row::figure([&labels[0], ""], Some(of.mean)));
+            rows.push(Row::figure([&labels[1], ""], p99));
         }
         let p99 = p99.map(|p99| format!(", P99 {} ms", significant(p99, 4))).unwrap_or_default();
         let value = format!("{} ms{p99}", significant(of.median, 4));
@@ -223,7 +223,6 @@ pub(crate) fn tokens(summary: &Summary) -> Vec<Row> {
         Row::figure(
             ["Acceptance length (tok/step)", "Acceptance length, in tokens per step"],
             steps.and_then(|steps| steps.acceptance_length),
-            "",
         ),
         Row::numbers(["Steps by accepted tokens"; 2], |notation| steps?.label(notation)),
         Row::text(
@@ -254,7 +253,7 @@ pub(crate) fn tokens(summary: &Summary) -> Vec<Row> {
     }
     let counts = (!counts.is_empty()).then(|| counts.join(", "));
     rows.push(Row::of_page("Further counts of the server", counts));
-    rows.push(Row::figure(["Output tokens per event"; 2], tokens.per_event, ""));
+    rows.push(Row::figure(["Output tokens per event"; 2], tokens.per_event));
     let page = tokenizer.map(|tokenizer| match tokenizer.remark() {
         Some(remark) => format!("{}, {remark}", tokenizer.name),
         None => tokenizer.name.clone(),
@@ -340,58 +339,47 @@ pub(crate) fn devices(summary: &Summary) -> Vec<Row> {
         _ => number.to_string(),
     };
     let host = devices.host.as_ref();
-    let mut rows = vec![Row::new(["Devices", ""], [Some(all), None])];
-    let energy = devices.energy_per_million_output_tokens;
-    let steady = devices.steady.and_then(|steady| steady.energy_per_million_output_tokens);
-    let host_energy = host.and_then(|host| host.energy_per_million_output_tokens);
-    for (labels, value, unit) in [
-        (["Mean device power (W)", "Mean power"], devices.mean_power_w, "W"),
-        (["Largest device power (W)", "Largest power"], devices.max_power_w, "W"),
-        (["Device energy (J)", "Energy"], devices.energy_j, "J"),
-        (
+    let watts = |labels, value| Row::measured(labels, value, " W");
+    let joules = |labels, value| Row::measured(labels, value, " J");
+    let memory = devices.peak_memory_bytes.map(|bytes| bytes as f64 / GIB);
+    vec![
+        Row::new(["Devices", ""], [Some(all), None]),
+        watts(["Mean device power (W)", "Mean power"], devices.mean_power_w),
+        watts(["Largest device power (W)", "Largest power"], devices.max_power_w),
+        joules(["Device energy (J)", "Energy"], devices.energy_j),
+        joules(
             ["Device energy per 1M output tokens (J)", "Energy per million output tokens"],
-            energy,
-            "J",
+            devices.energy_per_million_output_tokens,
         ),
-        (
+        joules(
             ["Device energy per 1M tokens (J)", "Energy per million tokens"],
             devices.energy_per_million_total_tokens,
-            "J",
         ),
-        (
+        joules(
             ["Same, steady, output tokens (J)", "Energy per million output tokens, steady"],
-            steady,
-            "J",
+            devices.steady.and_then(|steady| steady.energy_per_million_output_tokens),
         ),
-    ] {
-        rows.push(Row::figure(labels, value, unit));
-    }
-    let memory = devices.peak_memory_bytes.map(|bytes| bytes as f64 / GIB);
-    rows.extend([
         Row::share(["Mean device utilisation (%)", "Mean utilisation"], devices.mean_utilization),
-        Row::figure(["Highest device temperature (°C)", ""], devices.max_temperature_c, ""),
-        Row::figure(["Peak device memory (GiB)", ""], memory, ""),
+        Row::figure(["Highest device temperature (°C)", ""], devices.max_temperature_c),
+        Row::figure(["Peak device memory (GiB)", ""], memory),
         Row::share(
             ["Throttled by heat or supply (%)", "Throttled by heat or supply"],
             devices.throttled_share,
         ),
-        Row::figure(
+        watts(
             ["Host processor power (W)", "Power of this machine's processors"],
             host.and_then(|host| host.mean_power_w),
-            "W",
         ),
-        Row::figure(
+        joules(
             ["Host energy per 1M output tokens (J)", "Their energy per million output tokens"],
-            host_energy,
-            "J",
+            host.and_then(|host| host.energy_per_million_output_tokens),
         ),
         Row::count(
             ["Device readings that failed", "Readings that failed"],
             devices.failed_readings,
         ),
         Row::of_page("Driver", devices.driver.clone()),
-    ]);
-    rows
+    ]
 }
 
 /// Remarks on the devices, and on the host last.

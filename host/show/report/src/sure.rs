@@ -76,9 +76,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
             ("mean", Some(of.mean), mean, follows[0]),
             ("P99", of.percentile(99.0), p99, follows[0]),
         ] {
-            let Some(value) = value.filter(|value| value.is_finite()) else {
-                continue;
-            };
+            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
             let varies = Variation { value, half: HALF * USUAL * follows * value };
             let calm = sure.and_then(|of| of.mean_unless_full).filter(|_| statistic == "mean");
             let new = match calm.or(new) {

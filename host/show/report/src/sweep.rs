@@ -8,7 +8,7 @@ pub(crate) mod tests;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::label::label;
 use crate::search::{amount, short, unit};
@@ -35,8 +35,7 @@ const COLUMNS: [(&str, &str); 9] = [
 const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
@@ -51,8 +50,7 @@ pub struct Sweep {
 }
 
 /// A run of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct SweptRun {
     /// Its load.
     pub at: At,
@@ -103,8 +101,7 @@ impl SweptRun {
 
 /// The findings that make a run no better than its verdict.
 fn doubts(summary: &Summary) -> Vec<String> {
-    let findings = summary.findings.iter();
-    let decisive = findings.filter(|finding| {
+    let decisive = summary.findings.iter().filter(|finding| {
         finding.severity != Severity::Note
             && Verdict::from_findings(std::slice::from_ref(finding)) == summary.verdict
     });
@@ -131,8 +128,7 @@ impl Sweep {
 
     fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let always = COLUMNS.len() - ASKED_FOR;
-        let columns = COLUMNS.into_iter().enumerate();
-        columns.filter_map(move |(place, column)| {
+        COLUMNS.into_iter().enumerate().filter_map(move |(place, column)| {
             let mut runs = self.runs.iter();
             (place < always || runs.any(|run| run.figures.contains_key(column.0))).then_some(column)
         })

@@ -178,9 +178,7 @@ fn speed_of_one_user(block: &mut Block, summary: &Summary) {
 }
 
 fn slices(block: &mut Block, summary: &Summary) {
-    let Some(slices) = &summary.time_slices else {
-        return;
-    };
+    let Some(slices) = &summary.time_slices else { return };
     block.section("Time Slices");
     block.line("Time slices:", Some(time_slices::length(slices)));
     for line in time_slices::lines(slices) {
@@ -206,9 +204,7 @@ fn closed_loop(summary: &Summary) -> Option<&'static str> {
 }
 
 fn client(block: &mut Block, summary: &Summary) {
-    let Some(client) = &summary.client else {
-        return;
-    };
+    let Some(client) = &summary.client else { return };
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let most = |mean: f64, most: Option<f64>| {
         let most = most.map(|most| format!(", {}", percent(most)));

@@ -97,8 +97,7 @@ fn median(slice: &TimeSlice, metric: &str) -> Option<Value> {
 }
 
 fn p99(slice: &TimeSlice, metric: &str) -> Option<Value> {
-    let of = slice.metrics.get(metric)?;
-    of.percentile(99.0).map(Value::Figure)
+    slice.metrics.get(metric)?.percentile(99.0).map(Value::Figure)
 }
 
 /// The table of a page. A column that no slice has a value of is left out.

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::chart::escape;
@@ -166,13 +167,9 @@ fn ceilings(page: &mut Document, cards: &[Card]) {
     }
     page.heading(2, "Ceiling");
     page.remark("Streams of a token every 20 ms, more at each level. The figure is the share by which the client's TTFT or its gaps are off, whichever is worse. The server shares the machine with the client.");
-    let mut streams: Vec<u64> = Vec::new();
-    for level in cards.iter().filter_map(|card| card.ceiling.as_ref()).flat_map(|own| &own.levels) {
-        if !streams.contains(&level.streams) {
-            streams.push(level.streams);
-        }
-    }
-    streams.sort_unstable();
+    let ceilings = cards.iter().filter_map(|card| card.ceiling.as_ref());
+    let levels = ceilings.flat_map(|ceiling| &ceiling.levels);
+    let streams: BTreeSet<u64> = levels.map(|level| level.streams).collect();
     let names = cards.iter().map(|card| card.client.title.clone());
     let mut table = Table::new(["Streams".to_owned()].into_iter().chain(names));
     for streams in streams {
@@ -289,10 +286,7 @@ pub fn badge(card: &Card) -> String {
         0 => "no case".to_owned(),
         _ => format!("{good} of {all} true"),
     };
-    let title = match &card.client.version {
-        Some(version) => format!("{} {version}: {label}, {value}", card.client.title),
-        None => format!("{}: {label}, {value}", card.client.title),
-    };
+    let title = format!("{}: {label}, {value}", name(card));
     let (left, right) = (width(label), width(&value));
     let mut svg = String::new();
     let _ = write!(

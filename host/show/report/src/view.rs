@@ -155,8 +155,7 @@ impl<'a> Gatherer<'a> {
         let distributions = self.spreads.into_iter();
         let by_due = |mut requests: Vec<Request>| {
             requests.sort_by(|one, other| {
-                let due = one.due_s.total_cmp(&other.due_s);
-                due.then(one.index.cmp(&other.index))
+                one.due_s.total_cmp(&other.due_s).then(one.index.cmp(&other.index))
             });
             requests
         };
@@ -235,7 +234,6 @@ impl Request {
 
     /// Returns the end of its last phase, as far as is known.
     pub(crate) fn over_s(&self) -> f64 {
-        let known = self.ended_s.or(self.sent_s);
-        known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
+        self.ended_s.or(self.sent_s).unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
     }
 }

@@ -1,9 +1,6 @@
 //! The workload of a run: its requests, as they were really sent, and the server they were sent to.
 //! A page states it beside the scenario's name, because flags may have changed the load.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::document::{Document, Table};
 use crate::label::engine;
 use crate::page::plan::load;
@@ -18,8 +15,8 @@ const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
 /// The requests and the server, as text. Unknown facts are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Workload {
     /// The scenario's name.
     pub name: String,
@@ -31,8 +28,7 @@ pub struct Workload {
 }
 
 /// A fact with its name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,
@@ -42,8 +38,7 @@ pub struct Fact {
 
 fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
     let known = all.into_iter().filter_map(|(name, is)| Some((name, is?)));
-    let known = known.map(|(name, is)| Fact { name: name.to_owned(), is });
-    known.collect()
+    known.map(|(name, is)| Fact { name: name.to_owned(), is }).collect()
 }
 
 impl Workload {
@@ -108,8 +103,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
     }
     let mut names: Vec<&str> = Vec::new();
     let all = |workload: &Workload| -> Vec<Fact> {
-        let facts = workload.requests.iter().chain(&workload.machines);
-        facts.cloned().collect()
+        workload.requests.iter().chain(&workload.machines).cloned().collect()
     };
     let every: Vec<(&str, Vec<Fact>)> =
         (workloads.iter()).map(|(name, workload)| (*name, all(workload))).collect();
@@ -120,8 +114,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
     }
     page.heading(2, heading);
     let value = |facts: &[Fact], name: &str| {
-        let found = facts.iter().find(|fact| fact.name == name);
-        found.map(|fact| fact.is.clone()).unwrap_or_default()
+        facts.iter().find(|fact| fact.name == name).map(|fact| fact.is.clone()).unwrap_or_default()
     };
     let (mut same, mut differ) = (Vec::new(), Vec::new());
     for name in names {

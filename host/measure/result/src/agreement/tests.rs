@@ -79,8 +79,7 @@ fn clears_differences_no_larger_than_between_repeats() {
     let baseline = run(|_| false);
     // Repeats differ in ten of a hundred, the run in ten others.
     let repeat = run(|index| index % 10 == 0);
-    let cleared = agreement(&baseline, &[&repeat], &run(|index| index % 10 == 5));
-    let floor = cleared.floor.unwrap();
+    let floor = agreement(&baseline, &[&repeat], &run(|index| index % 10 == 5)).floor.unwrap();
     assert_eq!((floor.differing_share, floor.run_differing_share), (0.1, 0.1));
     assert_eq!((floor.judgement, floor.probability), (Judgement::Cleared, Some(1.0)));
     // In thirty others: the flips are thirty one way and ten the other.
@@ -118,8 +117,7 @@ fn turns_of_a_conversation_part_together() {
     };
     // Eight turns of one of five conversations: too few conversations to say.
     let (baseline, other) = (talk(|_| false), talk(|index| index < 8));
-    let found = agreement(&baseline, &[&baseline], &other);
-    let floor = found.floor.unwrap();
+    let floor = agreement(&baseline, &[&baseline], &other).floor.unwrap();
     assert_eq!((floor.judgement, floor.probability), (Judgement::Unknown, None));
 }
 

@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 
 use super::score::{PREFIX, better};
-use super::{Better, FIRST_TOKEN_AFTER, Figure, READY_AFTER, Statistic, WHOLE};
+use super::{Better, Figure, Statistic, WHOLE};
 use crate::metric::CATALOGUE;
-use crate::summary::{Bounds, Summary, server};
-use ::series::Stage;
+use crate::summary::{Bounds, Summary};
 
 impl Figure {
     /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
@@ -14,7 +13,7 @@ impl Figure {
     pub fn read(&self, summary: &Summary) -> Option<f64> {
         match self {
             Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
-            Figure::Whole(place) => whole(WHOLE[*place].name, summary),
+            Figure::Whole(place) => (WHOLE[*place].value)(summary),
             Figure::Score(name) => score(name, summary),
         }
     }
@@ -90,87 +89,6 @@ impl Figure {
     }
 }
 
-/// The value of a figure of the run as a whole, by its name in [`WHOLE`].
-fn whole(name: &str, s: &Summary) -> Option<f64> {
-    match name {
-        "requests.total" => Some(s.requests.total as f64),
-        "requests.successful" => Some(s.requests.successful as f64),
-        "requests.failed" => Some(s.requests.failed as f64),
-        "requests.success-share" => s.requests.success_share,
-        "tokens.input" => s.tokens.input.total.map(|n| n as f64),
-        "tokens.output" => s.tokens.output.total.map(|n| n as f64),
-        "tokens.output-retokenized" => s.tokens.output_retokenized.map(|n| n as f64),
-        "tokens.acceptance-length" => s.tokens.speculation.as_ref()?.acceptance_length,
-        "throughput.duration-s" => s.throughput.duration_s,
-        "throughput.requests-per-s" => s.throughput.requests_per_s,
-        "throughput.input-tokens-per-s" => s.throughput.input_tokens_per_s,
-        "throughput.output-tokens-per-s" => s.throughput.output_tokens_per_s,
-        "throughput.total-tokens-per-s" => s.throughput.total_tokens_per_s,
-        "throughput.peak-output-tokens-per-s" => s.throughput.peak_output_tokens_per_s,
-        "throughput.audio-s-per-s" => s.throughput.audio_s_per_s,
-        "throughput.input-audio-s-per-s" => s.throughput.input_audio_s_per_s,
-        "throughput.sent-requests-per-s" => s.throughput.sent_requests_per_s,
-        "throughput.due-requests-per-s" => s.throughput.due_requests_per_s,
-        "throughput.drain-share" => s.throughput.drain_share,
-        "arrivals.due-gap-cv" => s.arrivals?.due_gap_cv,
-        "arrivals.sent-gap-cv" => s.arrivals?.sent_gap_cv,
-        "concurrency.mean" => s.concurrency.mean,
-        "concurrency.peak" => s.concurrency.peak.map(|n| n as f64),
-        "goodput.requests-per-s" => s.goodput.as_ref()?.requests_per_s,
-        "goodput.slo-attainment" => s.goodput.as_ref()?.slo_attainment,
-        "goodput.output-tokens-per-s" => s.goodput.as_ref()?.output_tokens_per_s,
-        "sessions.total" => Some(s.sessions?.total as f64),
-        "sessions.complete" => Some(s.sessions?.complete as f64),
-        "sessions.failed" => Some(s.sessions?.failed as f64),
-        "sessions.cut-short" => Some(s.sessions?.cut_short as f64),
-        "sessions.sessions-per-s" => s.sessions?.sessions_per_s,
-        "sessions.turns-per-s" => s.sessions?.turns_per_s,
-        // A lab knows them, and no run does.
-        READY_AFTER | FIRST_TOKEN_AFTER => None,
-        "server.preemptions" => s.server.as_ref()?.counted(server::Figure::Preemptions),
-        "server.stages.queue-ms" => stage(s, Stage::Queue),
-        "server.stages.prefill-queue-ms" => stage(s, Stage::PrefillQueue),
-        "server.stages.prefill-ms" => stage(s, Stage::Prefill),
-        "server.stages.transfer-ms" => stage(s, Stage::Transfer),
-        "server.stages.decode-queue-ms" => stage(s, Stage::DecodeQueue),
-        "server.stages.first-step-ms" => stage(s, Stage::FirstStep),
-        "devices.energy-j" => s.devices.as_ref()?.energy_j,
-        "devices.mean-power-w" => s.devices.as_ref()?.mean_power_w,
-        "devices.max-power-w" => s.devices.as_ref()?.max_power_w,
-        "devices.mean-utilization" => s.devices.as_ref()?.mean_utilization,
-        "devices.max-temperature-c" => s.devices.as_ref()?.max_temperature_c,
-        "devices.peak-memory-bytes" => s.devices.as_ref()?.peak_memory_bytes.map(|n| n as f64),
-        "devices.throttled-share" => s.devices.as_ref()?.throttled_share,
-        "devices.energy-per-million-output-tokens" => {
-            s.devices.as_ref()?.energy_per_million_output_tokens
-        }
-        "devices.energy-per-million-total-tokens" => {
-            s.devices.as_ref()?.energy_per_million_total_tokens
-        }
-        "devices.steady.energy-per-million-output-tokens" => {
-            s.devices.as_ref()?.steady?.energy_per_million_output_tokens
-        }
-        "devices.host.energy-j" => s.devices.as_ref()?.host.as_ref()?.energy_j,
-        "devices.host.energy-per-million-output-tokens" => {
-            let host = s.devices.as_ref()?.host.as_ref()?;
-            host.energy_per_million_output_tokens
-        }
-        "devices.host.energy-per-million-total-tokens" => {
-            let host = s.devices.as_ref()?.host.as_ref()?;
-            host.energy_per_million_total_tokens
-        }
-        "cost.total" => s.cost.as_ref()?.total,
-        "cost.per-million-output-tokens" => s.cost.as_ref()?.per_million_output_tokens,
-        "cost.per-million-total-tokens" => s.cost.as_ref()?.per_million_total_tokens,
-        _ => unreachable!("`{name}` has no value"),
-    }
-}
-
-/// The mean time of a stage before the first token, by the server's series.
-fn stage(s: &Summary, stage: Stage) -> Option<f64> {
-    s.server_series.as_ref()?.stages.as_ref()?.mean_ms(stage)
-}
-
 /// The value of a score in a summary; absent if no scorer gave it.
 fn score(name: &str, summary: &Summary) -> Option<f64> {
     let mean = summary.scores.get(name).map(|score| score.mean);
@@ -218,14 +136,6 @@ mod tests {
     use crate::summary::fixture::{facts, failed, reply};
     use model::exchange::Class;
     use model::exchange::Kind::{End, Text};
-
-    #[test]
-    fn every_figure_of_the_run_as_a_whole_has_a_value() {
-        let summary = Summary::new(&facts(), [reply(0, 1000, &[])]);
-        for place in 0..WHOLE.len() {
-            let _ = Figure::Whole(place).read(&summary);
-        }
-    }
 
     #[test]
     fn scores_are_figures_and_lost_requests_are_wrong_answers() {

@@ -1,8 +1,10 @@
-//! The figures of the run as a whole: their names, units, and the direction in which they are
-//! better.
+//! The figures of the run as a whole: their names, units, the direction in which they are better,
+//! and their values.
 
 use super::Better;
-use super::Better::{Higher, Lower, Neither};
+use crate::summary::Summary;
+use crate::summary::server::Figure;
+use ::series::Stage;
 
 /// A figure of the run as a whole.
 pub struct Whole {
@@ -12,6 +14,8 @@ pub struct Whole {
     /// Its unit, or nothing for a share or a number.
     pub unit: &'static str,
     pub better: Better,
+    /// Reads it in a summary.
+    pub(super) value: fn(&Summary) -> Option<f64>,
 }
 
 /// The figure of a lab's engine: seconds from the start of its process until it answered.
@@ -19,102 +23,121 @@ pub const READY_AFTER: &str = "engine.ready-after-s";
 /// The figure of a lab's engine: seconds from the start of its process until its first token.
 pub const FIRST_TOKEN_AFTER: &str = "engine.first-token-after-s";
 
-/// Every figure of the run as a whole.
-pub static WHOLE: &[Whole] = &[
-    whole("requests.total", "Requests", "", Neither),
-    whole("requests.successful", "Successful requests", "", Neither),
-    whole("requests.failed", "Failed requests", "", Lower),
-    whole("requests.success-share", "Success share", "", Higher),
-    whole("tokens.input", "Input tokens", "tokens", Neither),
-    whole("tokens.output", "Output tokens", "tokens", Neither),
-    whole("tokens.output-retokenized", "Output tokens, retokenized", "tokens", Neither),
-    whole("tokens.acceptance-length", "Acceptance length", "tokens/step", Higher),
-    whole("throughput.duration-s", "Duration", "s", Neither),
-    whole("throughput.requests-per-s", "Request throughput", "req/s", Higher),
-    whole("throughput.input-tokens-per-s", "Input token throughput", "tok/s", Higher),
-    whole("throughput.output-tokens-per-s", "Output token throughput", "tok/s", Higher),
-    whole("throughput.total-tokens-per-s", "Total token throughput", "tok/s", Higher),
-    whole("throughput.peak-output-tokens-per-s", "Peak output token throughput", "tok/s", Neither),
-    whole("throughput.audio-s-per-s", "Sound in answers, seconds per second", "s/s", Higher),
-    whole("throughput.input-audio-s-per-s", "Sound in prompts, seconds per second", "s/s", Higher),
-    whole("throughput.sent-requests-per-s", "Requests sent", "req/s", Neither),
-    whole("throughput.due-requests-per-s", "Requests due", "req/s", Neither),
-    whole(
-        "throughput.drain-share",
-        "Share of the duration after the last request was sent",
-        "",
-        Neither,
-    ),
-    whole("arrivals.due-gap-cv", "Coefficient of variation of the gaps as due", "", Neither),
-    whole("arrivals.sent-gap-cv", "Coefficient of variation of the gaps as sent", "", Neither),
-    whole("concurrency.mean", "Concurrency", "", Neither),
-    whole("concurrency.peak", "Peak concurrent requests", "", Neither),
-    whole("goodput.requests-per-s", "Request goodput", "req/s", Higher),
-    whole("goodput.slo-attainment", "SLO attainment", "", Higher),
-    whole("goodput.output-tokens-per-s", "Output token goodput", "tok/s", Higher),
-    whole("sessions.total", "Sessions", "", Neither),
-    whole("sessions.complete", "Complete sessions", "", Neither),
-    whole("sessions.failed", "Sessions with a failure", "", Lower),
-    whole("sessions.cut-short", "Sessions cut short", "", Neither),
-    whole("sessions.sessions-per-s", "Session throughput", "sessions/s", Higher),
-    whole("sessions.turns-per-s", "Turn throughput", "turns/s", Higher),
-    whole(READY_AFTER, "Start of the engine until it answered", "s", Lower),
-    whole(FIRST_TOKEN_AFTER, "Start of the engine until its first token", "s", Lower),
-    whole("server.preemptions", "Server preemptions", "", Lower),
-    whole("server.stages.queue-ms", "Mean time in the server's queue", "ms", Lower),
-    whole("server.stages.prefill-queue-ms", "Mean time in the queue before prefill", "ms", Lower),
-    whole("server.stages.prefill-ms", "Mean time of prefill", "ms", Lower),
-    whole("server.stages.transfer-ms", "Mean time of the transfer of keys and values", "ms", Lower),
-    whole("server.stages.decode-queue-ms", "Mean time in the queue before decode", "ms", Lower),
-    whole("server.stages.first-step-ms", "Mean time of the first step of decode", "ms", Lower),
-    whole("devices.energy-j", "Device energy", "J", Lower),
-    whole("devices.mean-power-w", "Mean device power", "W", Neither),
-    whole("devices.max-power-w", "Largest device power", "W", Neither),
-    whole("devices.mean-utilization", "Mean device utilisation", "", Neither),
-    whole("devices.max-temperature-c", "Highest device temperature", "°C", Neither),
-    whole("devices.peak-memory-bytes", "Peak device memory", "B", Neither),
-    whole("devices.throttled-share", "Largest share of throttled time", "", Lower),
-    whole(
-        "devices.energy-per-million-output-tokens",
-        "Device energy per million output tokens",
-        "J",
-        Lower,
-    ),
-    whole(
-        "devices.energy-per-million-total-tokens",
-        "Device energy per million tokens",
-        "J",
-        Lower,
-    ),
-    whole(
-        "devices.steady.energy-per-million-output-tokens",
-        "Device energy per million output tokens, steady",
-        "J",
-        Lower,
-    ),
-    whole("devices.host.energy-j", "Host energy", "J", Lower),
-    whole(
-        "devices.host.energy-per-million-output-tokens",
-        "Host energy per million output tokens",
-        "J",
-        Lower,
-    ),
-    whole(
-        "devices.host.energy-per-million-total-tokens",
-        "Host energy per million tokens",
-        "J",
-        Lower,
-    ),
-    whole("cost.total", "Cost", "", Neither),
-    whole("cost.per-million-output-tokens", "Cost per million output tokens", "", Lower),
-    whole("cost.per-million-total-tokens", "Cost per million tokens", "", Lower),
-];
+/// Each entry is a name, the label, the unit, the better direction, and the value.
+macro_rules! wholes {
+    ($($name:expr, $label:literal, $unit:literal, $better:ident, $value:expr;)*) => {
+        /// Every figure of the run as a whole.
+        pub static WHOLE: &[Whole] = &[$(Whole {
+            name: $name,
+            label: $label,
+            unit: $unit,
+            better: Better::$better,
+            value: $value,
+        }),*];
+    };
+}
 
-const fn whole(
-    name: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-) -> Whole {
-    Whole { name, label, unit, better }
+wholes! {
+    "requests.total", "Requests", "", Neither, |s| Some(s.requests.total as f64);
+    "requests.successful", "Successful requests",
+        "", Neither, |s| Some(s.requests.successful as f64);
+    "requests.failed", "Failed requests", "", Lower, |s| Some(s.requests.failed as f64);
+    "requests.success-share", "Success share", "", Higher, |s| s.requests.success_share;
+    "tokens.input", "Input tokens", "tokens", Neither, |s| s.tokens.input.total.map(|n| n as f64);
+    "tokens.output", "Output tokens",
+        "tokens", Neither, |s| s.tokens.output.total.map(|n| n as f64);
+    "tokens.output-retokenized", "Output tokens, retokenized",
+        "tokens", Neither, |s| s.tokens.output_retokenized.map(|n| n as f64);
+    "tokens.acceptance-length", "Acceptance length",
+        "tokens/step", Higher, |s| s.tokens.speculation.as_ref()?.acceptance_length;
+    "throughput.duration-s", "Duration", "s", Neither, |s| s.throughput.duration_s;
+    "throughput.requests-per-s", "Request throughput",
+        "req/s", Higher, |s| s.throughput.requests_per_s;
+    "throughput.input-tokens-per-s", "Input token throughput",
+        "tok/s", Higher, |s| s.throughput.input_tokens_per_s;
+    "throughput.output-tokens-per-s", "Output token throughput",
+        "tok/s", Higher, |s| s.throughput.output_tokens_per_s;
+    "throughput.total-tokens-per-s", "Total token throughput",
+        "tok/s", Higher, |s| s.throughput.total_tokens_per_s;
+    "throughput.peak-output-tokens-per-s", "Peak output token throughput",
+        "tok/s", Neither, |s| s.throughput.peak_output_tokens_per_s;
+    "throughput.audio-s-per-s", "Sound in answers, seconds per second",
+        "s/s", Higher, |s| s.throughput.audio_s_per_s;
+    "throughput.input-audio-s-per-s", "Sound in prompts, seconds per second",
+        "s/s", Higher, |s| s.throughput.input_audio_s_per_s;
+    "throughput.sent-requests-per-s", "Requests sent",
+        "req/s", Neither, |s| s.throughput.sent_requests_per_s;
+    "throughput.due-requests-per-s", "Requests due",
+        "req/s", Neither, |s| s.throughput.due_requests_per_s;
+    "throughput.drain-share", "Share of the duration after the last request was sent",
+        "", Neither, |s| s.throughput.drain_share;
+    "arrivals.due-gap-cv", "Coefficient of variation of the gaps as due",
+        "", Neither, |s| s.arrivals?.due_gap_cv;
+    "arrivals.sent-gap-cv", "Coefficient of variation of the gaps as sent",
+        "", Neither, |s| s.arrivals?.sent_gap_cv;
+    "concurrency.mean", "Concurrency", "", Neither, |s| s.concurrency.mean;
+    "concurrency.peak", "Peak concurrent requests",
+        "", Neither, |s| s.concurrency.peak.map(|n| n as f64);
+    "goodput.requests-per-s", "Request goodput",
+        "req/s", Higher, |s| s.goodput.as_ref()?.requests_per_s;
+    "goodput.slo-attainment", "SLO attainment", "", Higher, |s| s.goodput.as_ref()?.slo_attainment;
+    "goodput.output-tokens-per-s", "Output token goodput",
+        "tok/s", Higher, |s| s.goodput.as_ref()?.output_tokens_per_s;
+    "sessions.total", "Sessions", "", Neither, |s| Some(s.sessions?.total as f64);
+    "sessions.complete", "Complete sessions", "", Neither, |s| Some(s.sessions?.complete as f64);
+    "sessions.failed", "Sessions with a failure", "", Lower, |s| Some(s.sessions?.failed as f64);
+    "sessions.cut-short", "Sessions cut short", "", Neither, |s| Some(s.sessions?.cut_short as f64);
+    "sessions.sessions-per-s", "Session throughput",
+        "sessions/s", Higher, |s| s.sessions?.sessions_per_s;
+    "sessions.turns-per-s", "Turn throughput", "turns/s", Higher, |s| s.sessions?.turns_per_s;
+    // A lab knows them, and no run does.
+    READY_AFTER, "Start of the engine until it answered", "s", Lower, |_| None;
+    FIRST_TOKEN_AFTER, "Start of the engine until its first token", "s", Lower, |_| None;
+    "server.preemptions", "Server preemptions",
+        "", Lower, |s| s.server.as_ref()?.counted(Figure::Preemptions);
+    "server.stages.queue-ms", "Mean time in the server's queue",
+        "ms", Lower, |s| stage(s, Stage::Queue);
+    "server.stages.prefill-queue-ms", "Mean time in the queue before prefill",
+        "ms", Lower, |s| stage(s, Stage::PrefillQueue);
+    "server.stages.prefill-ms", "Mean time of prefill", "ms", Lower, |s| stage(s, Stage::Prefill);
+    "server.stages.transfer-ms", "Mean time of the transfer of keys and values",
+        "ms", Lower, |s| stage(s, Stage::Transfer);
+    "server.stages.decode-queue-ms", "Mean time in the queue before decode",
+        "ms", Lower, |s| stage(s, Stage::DecodeQueue);
+    "server.stages.first-step-ms", "Mean time of the first step of decode",
+        "ms", Lower, |s| stage(s, Stage::FirstStep);
+    "devices.energy-j", "Device energy", "J", Lower, |s| s.devices.as_ref()?.energy_j;
+    "devices.mean-power-w", "Mean device power", "W", Neither, |s| s.devices.as_ref()?.mean_power_w;
+    "devices.max-power-w", "Largest device power",
+        "W", Neither, |s| s.devices.as_ref()?.max_power_w;
+    "devices.mean-utilization", "Mean device utilisation",
+        "", Neither, |s| s.devices.as_ref()?.mean_utilization;
+    "devices.max-temperature-c", "Highest device temperature",
+        "°C", Neither, |s| s.devices.as_ref()?.max_temperature_c;
+    "devices.peak-memory-bytes", "Peak device memory",
+        "B", Neither, |s| s.devices.as_ref()?.peak_memory_bytes.map(|n| n as f64);
+    "devices.throttled-share", "Largest share of throttled time",
+        "", Lower, |s| s.devices.as_ref()?.throttled_share;
+    "devices.energy-per-million-output-tokens", "Device energy per million output tokens",
+        "J", Lower, |s| s.devices.as_ref()?.energy_per_million_output_tokens;
+    "devices.energy-per-million-total-tokens", "Device energy per million tokens",
+        "J", Lower, |s| s.devices.as_ref()?.energy_per_million_total_tokens;
+    "devices.steady.energy-per-million-output-tokens", "Device energy per million output tokens, steady",
+        "J", Lower, |s| s.devices.as_ref()?.steady?.energy_per_million_output_tokens;
+    "devices.host.energy-j", "Host energy",
+        "J", Lower, |s| s.devices.as_ref()?.host.as_ref()?.energy_j;
+    "devices.host.energy-per-million-output-tokens", "Host energy per million output tokens",
+        "J", Lower, |s| s.devices.as_ref()?.host.as_ref()?.energy_per_million_output_tokens;
+    "devices.host.energy-per-million-total-tokens", "Host energy per million tokens",
+        "J", Lower, |s| s.devices.as_ref()?.host.as_ref()?.energy_per_million_total_tokens;
+    "cost.total", "Cost", "", Neither, |s| s.cost.as_ref()?.total;
+    "cost.per-million-output-tokens", "Cost per million output tokens",
+        "", Lower, |s| s.cost.as_ref()?.per_million_output_tokens;
+    "cost.per-million-total-tokens", "Cost per million tokens",
+        "", Lower, |s| s.cost.as_ref()?.per_million_total_tokens;
+}
+
+/// The mean time of a stage before the first token, by the server's series.
+fn stage(s: &Summary, stage: Stage) -> Option<f64> {
+    s.server_series.as_ref()?.stages.as_ref()?.mean_ms(stage)
 }

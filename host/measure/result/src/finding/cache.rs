@@ -1,6 +1,6 @@
 //! Rules on the prefix cache: did the server find the run's repetitions, and nothing else?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::Summary;
 use crate::summary::cache::{Cache, Reported};
 use model::session::Cache as Policy;
@@ -39,28 +39,24 @@ fn is_warm(cache: &Cache, reported: &Reported) -> bool {
 
 pub(super) fn warm_by_accident(summary: &Summary) -> Option<Finding> {
     let (cache, reported, reusable, found) = shares(summary)?;
-    is_warm(cache, reported).then(|| Finding {
-        id: Id::WarmByAccident,
-        severity: Severity::Suspect,
-        seen: format!(
+    is_warm(cache, reported).then(|| Id::WarmByAccident.suspect(
+        format!(
             "the server found {:.1} % of the prompts' tokens in its prefix cache, but only {:.1} % repeat within the run",
             found * 100.0,
             reusable * 100.0
         ),
-        why: "the other cached tokens come from an earlier run or another client, and were not computed: time to first token and input throughput are better than this workload gives without them".into(),
-        advice: "flush the cache (--cache flush), make the prompts of every run new to the server (--cache salt), or restart it".into(),
-    })
+        "the other cached tokens come from an earlier run or another client, and were not computed: time to first token and input throughput are better than this workload gives without them",
+        "flush the cache (--cache flush), make the prompts of every run new to the server (--cache salt), or restart it",
+    ))
 }
 
 pub(super) fn not_reported(summary: &Summary) -> Option<Finding> {
     let cache = summary.cache.as_ref()?;
-    (cache.reported.is_none() && cache.requests > 0).then(|| Finding {
-        id: Id::CacheNotReported,
-        severity: Severity::Note,
-        seen: "the server reported cached prompt tokens for no request".into(),
-        why: "the repeated tokens of the run are known, but not the share that the server found in its cache".into(),
-        advice: "start the server so that it reports cached tokens (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report); the counters of the whole server come with --server-metrics".into(),
-    })
+    (cache.reported.is_none() && cache.requests > 0).then(|| Id::CacheNotReported.note(
+        "the server reported cached prompt tokens for no request",
+        "the repeated tokens of the run are known, but not the share that the server found in its cache",
+        "start the server so that it reports cached tokens (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report); the counters of the whole server come with --server-metrics",
+    ))
 }
 
 /// The reason why a server finds less than the run repeats, and the advice.
@@ -74,45 +70,38 @@ const COLDER: (&str, &str) = (
 fn colder(summary: &Summary) -> Option<Finding> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.
-    let tokenizer = summary.run.tokenizer.as_ref();
-    let is_exact = tokenizer.is_some_and(|tokenizer| !tokenizer.approximate);
+    let is_exact = summary.run.tokenizer.as_ref().is_some_and(|tokenizer| !tokenizer.approximate);
     let is_known = is_exact && cache.reported.is_none() && cache.tokens > 0;
     let found = super::server::found(summary).filter(|_| is_known)?;
     let reusable = cache.reusable as f64 / cache.tokens as f64;
-    (reusable - found > APART).then(|| Finding {
-        id: Id::CacheDiffers,
-        severity: Severity::Note,
-        seen: format!(
+    (reusable - found > APART).then(|| Id::CacheDiffers.note(
+        format!(
             "according to its metrics, the server found {:.1} % of the prompts' tokens in its prefix cache, but {:.1} % repeat within the run",
             found * 100.0,
             reusable * 100.0
         ),
-        why: COLDER.0.into(),
-        advice: COLDER.1.into(),
-    })
+        COLDER.0,
+        COLDER.1,
+    ))
 }
 
 pub(super) fn differs(summary: &Summary) -> Option<Finding> {
-    let Some((cache, reported, reusable, found)) = shares(summary) else {
-        return colder(summary);
-    };
+    let Some((cache, reported, reusable, found)) = shares(summary) else { return colder(summary) };
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);
     (is_apart && !is_warm(cache, reported)).then(|| {
         let (why, advice) = if found < reusable { COLDER } else { (
                 "the server counts cached tokens in another way, for example in pages of another size",
                 "give the server's page size (--page-size); otherwise publish both shares together with the result",
             ) };
-        Finding {
-            id: Id::CacheDiffers,
-            severity: Severity::Note,
-            seen: format!(
+        Id::CacheDiffers.note(
+            format!(
                 "the server found {:.1} % of the prompts' tokens in its prefix cache, a cache without limits would have found {:.1} %: they differ by more than {:.0} percentage points",
                 found * 100.0,
                 reusable * 100.0,
                 APART * 100.0
             ),
-            why: why.into(),
-            advice: advice.into(),
-        }
+            why,
+            advice,
+        )
     })
 }

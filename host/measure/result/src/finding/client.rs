@@ -45,16 +45,15 @@ pub(super) fn limits(summary: &Summary) -> Option<Finding> {
     let has = |words: &str| failures.messages.iter().any(|message| message.text.contains(words));
     let (_, resource, advice) = LIMITS.iter().find(|(words, ..)| has(words))?;
     let share = failures.count as f64 / summary.requests.total.max(1) as f64;
-    Some(Finding {
-        id: Id::ClientLimits,
-        severity: if share > ACCIDENT { Severity::Invalid } else { Severity::Suspect },
-        seen: format!(
+    Some(Id::ClientLimits.finding(
+        if share > ACCIDENT { Severity::Invalid } else { Severity::Suspect },
+        format!(
             "this machine ran out of {resource}; {} requests got no connection",
             failures.count
         ),
-        why: "the run measured a limit of this client, not of the server".into(),
-        advice: format!("{advice}, or cap requests in flight (--max-concurrency)"),
-    })
+        "the run measured a limit of this client, not of the server",
+        &format!("{advice}, or cap requests in flight (--max-concurrency)"),
+    ))
 }
 
 pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
@@ -66,13 +65,11 @@ pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let beside = first.map(|first| format!(" (median TTFT {first:.2} ms)")).unwrap_or_default();
-    Some(Finding {
-        id: Id::SendLag,
-        severity: Severity::Suspect,
-        seen: format!("P99 of the send lag is {lag:.2} ms{beside}"),
-        why: "requests left later than they were due, so the server did not see the planned load; latency from the due time includes the lag, latency from the send time does not".into(),
-        advice: "give this machine more processor time, or split the load across several machines".into(),
-    })
+    Some(Id::SendLag.suspect(
+        format!("P99 of the send lag is {lag:.2} ms{beside}"),
+        "requests left later than they were due, so the server did not see the planned load; latency from the due time includes the lag, latency from the send time does not",
+        "give this machine more processor time, or split the load across several machines",
+    ))
 }
 
 pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
@@ -85,13 +82,11 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let gap = gap.map(|gap| format!(", median ITL {gap:.2} ms")).unwrap_or_default();
-    Some(Finding {
-        id: Id::ReadLag,
-        severity: Severity::Note,
-        seen: format!("P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{gap})"),
-        why: "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and in closed loops the next request was late by the same time".into(),
-        advice: "give this machine more processor time, or split the load across several machines".into(),
-    })
+    Some(Id::ReadLag.note(
+        format!("P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{gap})"),
+        "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and in closed loops the next request was late by the same time",
+        "give this machine more processor time, or split the load across several machines",
+    ))
 }
 
 pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
@@ -99,16 +94,13 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
     if waited as f64 <= ACCIDENT * sent as f64 {
         return None;
     }
-    let waits = summary.metric(metric::CONNECTION_WAIT);
-    let most = waits.and_then(|waits| waits.percentile(99.0));
+    let most = summary.metric(metric::CONNECTION_WAIT).and_then(|waits| waits.percentile(99.0));
     let most = most.map(|most| format!(" (P99 {most:.2} ms)")).unwrap_or_default();
-    Some(Finding {
-        id: Id::ConnectionWaits,
-        severity: Severity::Note,
-        seen: format!("{waited} of {sent} requests waited for a connection to be opened{most}"),
-        why: "the wait counts as send lag, so TTFT does not include it; clients that connect as part of a request do include it".into(),
-        advice: "use ttft-with-connect to compare with such clients; check whether the server closes its connections".into(),
-    })
+    Some(Id::ConnectionWaits.note(
+        format!("{waited} of {sent} requests waited for a connection to be opened{most}"),
+        "the wait counts as send lag, so TTFT does not include it; clients that connect as part of a request do include it",
+        "use ttft-with-connect to compare with such clients; check whether the server closes its connections",
+    ))
 }
 
 /// States the failed errands, with an error; absent if none failed.
@@ -121,25 +113,21 @@ fn errands(errands: &Errands, kind: &str) -> Option<String> {
 
 pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
     let seen = errands(summary.client.as_ref()?.cleaning.as_ref()?, "requests after exchanges")?;
-    Some(Finding {
-        id: Id::CleanUpsFailed,
-        severity: Severity::Note,
+    Some(Id::CleanUpsFailed.note(
         seen,
-        why: "the jobs or sessions may still run in the server and take its memory".into(),
-        advice: "look for leftovers on the server before the next run; its log says why it refused the requests".into(),
-    })
+        "the jobs or sessions may still run in the server and take its memory",
+        "look for leftovers on the server before the next run; its log says why it refused the requests",
+    ))
 }
 
 pub(super) fn renewals_failed(summary: &Summary) -> Option<Finding> {
     let renewals = summary.client.as_ref()?.renewals.as_ref()?;
     let seen = errands(renewals, "renewals of tokens or prepared values")?;
-    Some(Finding {
-        id: Id::RenewalsFailed,
-        severity: Severity::Note,
+    Some(Id::RenewalsFailed.note(
         seen,
-        why: "requests went on with the token or value before; the server refuses them after its end".into(),
-        advice: "compare the failures of requests with the times of the server's log, which says why it refused the renewals".into(),
-    })
+        "requests went on with the token or value before; the server refuses them after its end",
+        "compare the failures of requests with the times of the server's log, which says why it refused the renewals",
+    ))
 }
 
 pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
@@ -154,14 +142,14 @@ pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
             "turn off buffering in any proxy in front of the engine, and check how many tokens the engine collects before it sends; compare by TPOT",
         ),
     };
-    (gaps.median < TOGETHER_MS).then(|| Finding {
-        id: Id::BufferedReplies,
-        severity: Severity::Suspect,
-        seen: format!(
-            "half of the gaps between chunks of a reply are {:.3} ms or shorter",
-            gaps.median
-        ),
-        why: why.into(),
-        advice: advice.into(),
+    (gaps.median < TOGETHER_MS).then(|| {
+        Id::BufferedReplies.suspect(
+            format!(
+                "half of the gaps between chunks of a reply are {:.3} ms or shorter",
+                gaps.median
+            ),
+            why,
+            advice,
+        )
     })
 }

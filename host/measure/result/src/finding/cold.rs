@@ -1,7 +1,7 @@
 //! Rules on the beginning of a run: did its requests meet an engine that was not ready, and did the
 //! warm-up go on until it was?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::Summary;
 use crate::summary::cold::{ColdStart, Shown};
 
@@ -35,13 +35,12 @@ pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
         ),
     };
     let matters = (with - without).abs() > MATTERS * without;
-    Some(Finding {
-        id: Id::ColdStart,
-        severity: Severity::doubted(matters),
-        seen: format!("{evidence}; mean {figure} is {with:.2} ms, and {without:.2} ms without these requests"),
-        why: "an engine that still compiles, captures graphs or fills its caches is slower than it is for everybody who comes later, and how much that changes the figures depends on the length of the run".into(),
-        advice: "warm up with as many requests in flight as the measurement has, and of lengths like its own, until the engine no longer changes: `--warmup until-stable`".into(),
-    })
+    Some(Id::ColdStart.doubted(
+        matters,
+        format!("{evidence}; mean {figure} is {with:.2} ms, and {without:.2} ms without these requests"),
+        "an engine that still compiles, captures graphs or fills its caches is slower than it is for everybody who comes later, and how much that changes the figures depends on the length of the run",
+        "warm up with as many requests in flight as the measurement has, and of lengths like its own, until the engine no longer changes: `--warmup until-stable`",
+    ))
 }
 
 pub(super) fn warmup_unstable(summary: &Summary) -> Option<Finding> {
@@ -51,11 +50,9 @@ pub(super) fn warmup_unstable(summary: &Summary) -> Option<Finding> {
         0 | 1 => "two are needed to see whether the engine still changes",
         _ => "the last two still differ, or had failures",
     };
-    Some(Finding {
-        id: Id::WarmupUnstable,
-        severity: Severity::Note,
-        seen: format!("the warmup had {waves} waves of requests, and {doubt}"),
-        why: "the measurement may have begun while the engine still compiled or filled its caches".into(),
-        advice: "raise `load.warmup-limit`, give the dataset more prompts, or look at the engine's log for what changes from wave to wave".into(),
-    })
+    Some(Id::WarmupUnstable.note(
+        format!("the warmup had {waves} waves of requests, and {doubt}"),
+        "the measurement may have begun while the engine still compiled or filled its caches",
+        "raise `load.warmup-limit`, give the dataset more prompts, or look at the engine's log for what changes from wave to wave",
+    ))
 }

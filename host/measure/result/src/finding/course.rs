@@ -1,6 +1,6 @@
 //! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::metric;
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
 use crate::summary::{SteadyState, Summary, Window};
@@ -23,16 +23,12 @@ fn window(summary: &Summary) -> Option<&Window> {
 }
 
 pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
-    let Some(SteadyState::Absent(reason)) = &summary.steady_state else {
-        return None;
-    };
-    Some(Finding {
-        id: Id::NotSteady,
-        severity: Severity::Note,
-        seen: format!("there is no steady state: {reason}"),
-        why: "the figures reflect filling and draining the server as much as the requested load, so they depend on the length of the run".into(),
-        advice: "send more requests or run longer; at a fixed rate, measure for several times the duration of the longest answer".into(),
-    })
+    let Some(SteadyState::Absent(reason)) = &summary.steady_state else { return None };
+    Some(Id::NotSteady.note(
+        format!("there is no steady state: {reason}"),
+        "the figures reflect filling and draining the server as much as the requested load, so they depend on the length of the run",
+        "send more requests or run longer; at a fixed rate, measure for several times the duration of the longest answer",
+    ))
 }
 
 /// The number of mean E2E latencies that the steady window must last. In a shorter one, the answers
@@ -60,30 +56,26 @@ pub(super) fn drift(summary: &Summary) -> Option<Finding> {
             format!("{name} by {:+.0} %", drift.change * 100.0)
         })
         .collect();
-    (!drifted.is_empty()).then(|| Finding {
-        id: Id::Drift,
-        severity: Severity::Suspect,
-        seen: format!(
+    (!drifted.is_empty()).then(|| Id::Drift.suspect(
+        format!(
             "during the {:.0} s in which requests in flight were steady, these drifted from beginning to end: {}",
             window.duration_s,
             drifted.join(", ")
         ),
-        why: "the mean of a figure that changes depends on the length of the run; a longer run would have given a different mean".into(),
-        advice: "run until the figure settles, and warm up for that long; check whether the server heats up, fills a cache, swaps or queues, and whether the prompts change".into(),
-    })
+        "the mean of a figure that changes depends on the length of the run; a longer run would have given a different mean",
+        "run until the figure settles, and warm up for that long; check whether the server heats up, fills a cache, swaps or queues, and whether the prompts change",
+    ))
 }
 
 pub(super) fn swing(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
     let Swing { period_s, share, .. } = window.swing.filter(|swing| swing.share > WIDE)?;
-    Some(Finding {
-        id: Id::Swing,
-        severity: Severity::Note,
-        seen: format!(
+    Some(Id::Swing.note(
+        format!(
             "output throughput oscillated with a period of {period_s:.1} s, by {:.0} % of its mean (standard deviation)",
             share * 100.0
         ),
-        why: "a mean over part of a period depends on which part it covers; users in lockstep, a scheduler or a garbage collector may be the cause".into(),
-        advice: "measure over many periods; in a closed loop, vary lengths or add a random think time so that users fall out of step".into(),
-    })
+        "a mean over part of a period depends on which part it covers; users in lockstep, a scheduler or a garbage collector may be the cause",
+        "measure over many periods; in a closed loop, vary lengths or add a random think time so that users fall out of step",
+    ))
 }

@@ -1,6 +1,6 @@
 //! Rules on the devices: was their clock kept down, and was their telemetry complete?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::{Devices, Summary};
 
 /// Shares of the time in which heat or the power supply kept a clock down: the first is reported,
@@ -34,13 +34,12 @@ fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, Strin
 pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     let [reported, shows] = FAULT;
     let (most, words) = throttling(summary.devices.as_ref()?, reported, true)?;
-    Some(Finding {
-        id: Id::DeviceThrottled,
-        severity: Severity::doubted(most > shows),
-        seen: format!("the clock was kept down: {words}"),
-        why: "a device that is too hot, or that its power supply limits, is slower than the same device elsewhere: the figures describe this machine's cooling or supply".into(),
-        advice: "check fans, air flow and power supply, let the devices cool down before the run, and measure again".into(),
-    })
+    Some(Id::DeviceThrottled.doubted(
+        most > shows,
+        format!("the clock was kept down: {words}"),
+        "a device that is too hot, or that its power supply limits, is slower than the same device elsewhere: the figures describe this machine's cooling or supply",
+        "check fans, air flow and power supply, let the devices cool down before the run, and measure again",
+    ))
 }
 
 pub(super) fn power_capped(summary: &Summary) -> Option<Finding> {
@@ -49,13 +48,11 @@ pub(super) fn power_capped(summary: &Summary) -> Option<Finding> {
     let limits = devices.each.iter().filter_map(|device| device.power_limit_w);
     let limit = limits.reduce(f64::min);
     let limit = limit.map_or(String::new(), |watts| format!("; the lowest limit is {watts:.0} W"));
-    Some(Finding {
-        id: Id::DevicePowerCapped,
-        severity: Severity::Note,
-        seen: format!("the clock was kept down: {words}{limit}"),
-        why: "devices that are fully used draw as much as they may, and give more at a higher limit: figures of devices with other limits are not comparable".into(),
-        advice: "publish the limit on the power together with the result; `nvidia-smi -q -d POWER` shows it, and which limits are possible".into(),
-    })
+    Some(Id::DevicePowerCapped.note(
+        format!("the clock was kept down: {words}{limit}"),
+        "devices that are fully used draw as much as they may, and give more at a higher limit: figures of devices with other limits are not comparable",
+        "publish the limit on the power together with the result; `nvidia-smi -q -d POWER` shows it, and which limits are possible",
+    ))
 }
 
 pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
@@ -75,11 +72,9 @@ pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
         let readings = if count == 1 { "reading" } else { "readings" };
         format!("; {count} {readings} failed, the last with: {error}")
     });
-    Some(Finding {
-        id: Id::DeviceGaps,
-        severity: Severity::Note,
-        seen: format!("samples are missing: {}{failed}", missing.join(", ")),
-        why: "the power in these gaps is unknown: if samples cover less than 90 % of the time, energy and means are left out, and a peak may be missing".into(),
-        advice: "check that the driver or the exporter answers throughout, and that the exporter's --collect-interval is much shorter than the run; then measure again".into(),
-    })
+    Some(Id::DeviceGaps.note(
+        format!("samples are missing: {}{failed}", missing.join(", ")),
+        "the power in these gaps is unknown: if samples cover less than 90 % of the time, energy and means are left out, and a peak may be missing",
+        "check that the driver or the exporter answers throughout, and that the exporter's --collect-interval is much shorter than the run; then measure again",
+    ))
 }

@@ -1,6 +1,6 @@
 //! Rules on the load machines that made a run together.
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::Summary;
 use crate::summary::fleet::Agent;
 
@@ -36,25 +36,23 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
             Some(format!("{name} from {from:.1} s on ({why}){missing}{merged}"))
         })
         .collect();
-    (!lost.is_empty()).then(|| Finding {
-        id: Id::AgentLost,
-        severity: Severity::Invalid,
-        seen: format!("lost: {}", listed(&lost)),
-        why: "its later requests are not recorded, so the load is unknown; throughput and the share of requests that met their objectives leave its part out".into(),
-        advice: "if its own records are on its disk, take them in with `runner fleet merge`; otherwise find out why that machine or its network failed, and measure again".into(),
-    })
+    (!lost.is_empty()).then(|| Id::AgentLost.invalid(
+        format!("lost: {}", listed(&lost)),
+        "its later requests are not recorded, so the load is unknown; throughput and the share of requests that met their objectives leave its part out",
+        "if its own records are on its disk, take them in with `runner fleet merge`; otherwise find out why that machine or its network failed, and measure again",
+    ))
 }
 
 pub(super) fn agent_failed(summary: &Summary) -> Option<Finding> {
     let failed: Vec<String> = agents(summary)
         .filter_map(|agent| Some(format!("{}: {}", agent.name(), agent.error.as_ref()?)))
         .collect();
-    (!failed.is_empty()).then(|| Finding {
-        id: Id::AgentFailed,
-        severity: Severity::Invalid,
-        seen: listed(&failed),
-        why: "its remaining requests are missing from the load".into(),
-        advice: "mend the cause that the message names, and measure again".into(),
+    (!failed.is_empty()).then(|| {
+        Id::AgentFailed.invalid(
+            listed(&failed),
+            "its remaining requests are missing from the load",
+            "mend the cause that the message names, and measure again",
+        )
     })
 }
 
@@ -66,11 +64,9 @@ pub(super) fn agent_clock(summary: &Summary) -> Option<Finding> {
             Some(format!("the clock of {name} by {by:.3} ms from {from:.1} s on"))
         })
         .collect();
-    (!moved.is_empty()).then(|| Finding {
-        id: Id::AgentClock,
-        severity: Severity::Suspect,
-        seen: format!("clocks moved: {}", listed(&moved)),
-        why: "its requests were sent earlier or later by this much than the requests of other machines, and figures over all machines (throughput by second, requests in flight) mix different instants; latency is measured on one machine and stays right".into(),
-        advice: "check whether the virtual machine was suspended or migrated, or its clock source changed; measure again".into(),
-    })
+    (!moved.is_empty()).then(|| Id::AgentClock.suspect(
+        format!("clocks moved: {}", listed(&moved)),
+        "its requests were sent earlier or later by this much than the requests of other machines, and figures over all machines (throughput by second, requests in flight) mix different instants; latency is measured on one machine and stays right",
+        "check whether the virtual machine was suspended or migrated, or its clock source changed; measure again",
+    ))
 }

@@ -1,7 +1,7 @@
 //! Rules on the content of the requests: the dataset's changes to its input, and the answers in
 //! histories.
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::{Dataset, Summary, Treatment};
 
 /// Share of the measured requests from which repeated or truncated samples make another workload of
@@ -41,13 +41,12 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
         }
         (false, false) => "read the reasons under Dataset; `dataset.json` has them too",
     };
-    Some(Finding {
-        id: Id::DatasetAltered,
-        severity: Severity::doubted(repeated || truncated),
-        seen: format!("for {total} measured requests, the dataset {}", altered.join("; ")),
-        why: why.into(),
-        advice: advice.into(),
-    })
+    Some(Id::DatasetAltered.doubted(
+        repeated || truncated,
+        format!("for {total} measured requests, the dataset {}", altered.join("; ")),
+        why,
+        advice,
+    ))
 }
 
 /// Counts the times that a dataset did one thing, and names the commonest reason.
@@ -74,16 +73,15 @@ pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
     if summary.run.recorded_histories || share <= KNOWN {
         return None;
     }
-    Some(Finding {
-        id: Id::RecordedAnswers,
-        severity: Severity::doubted(share > OTHERS),
-        seen: format!(
+    Some(Id::RecordedAnswers.doubted(
+        share > OTHERS,
+        format!(
             "{} of {} histories hold recorded answers in place of the server's answers ({} of {} answers)",
             histories.with_recorded, histories.requests, histories.recorded, histories.answers
         ),
-        why: "the server did not write the recorded answers: its prefix cache does not hold them, and prompts have the recorded length, not the length with the server's answers".into(),
-        advice: "check for failed requests, and for answers whose tool calls differ from the recorded calls; if you want recorded answers, set request.history = \"recorded\"".into(),
-    })
+        "the server did not write the recorded answers: its prefix cache does not hold them, and prompts have the recorded length, not the length with the server's answers",
+        "check for failed requests, and for answers whose tool calls differ from the recorded calls; if you want recorded answers, set request.history = \"recorded\"",
+    ))
 }
 
 pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
@@ -93,26 +91,24 @@ pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
     }
     let named: Vec<String> = ignored.iter().map(|key| format!("`{key}`")).collect();
     let backend = &summary.run.backend;
-    Some(Finding {
-        id: Id::OptionsIgnored,
-        severity: Severity::Suspect,
-        seen: format!(
+    Some(Id::OptionsIgnored.suspect(
+        format!(
             "the backend `{backend}` ignores {}: its requests are the same with and without",
             named.join(", ")
         ),
-        why: "the server was not told, so the run measured its defaults in their place".into(),
-        advice: if ignored.iter().any(|key| key == "request.ignore-eos") && backend == "openai" {
-            "for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat); leave others out, or state them under `request.extra-body`".into()
+        "the server was not told, so the run measured its defaults in their place",
+        if ignored.iter().any(|key| key == "request.ignore-eos") && backend == "openai" {
+            "for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat); leave others out, or state them under `request.extra-body`"
         } else {
-            "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into()
+            "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them"
         },
-    })
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Verdict;
+    use crate::finding::{Severity, Verdict};
     use crate::summary::fixture::{facts, output_usage, reply};
     use crate::summary::{Remark, RunFacts};
     use model::exchange::Kind::{End, Text};

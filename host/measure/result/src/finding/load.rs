@@ -1,7 +1,7 @@
 //! Rules on how the load was offered: was it as planned, and long enough that filling and draining
 //! the server do not dominate the figures?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::metric;
 use crate::summary::{Distribution, Loop, SteadyState, Summary};
 
@@ -13,26 +13,22 @@ const APART: f64 = 0.05;
 const DRAINS: f64 = 0.05;
 
 pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
-    let Some(SteadyState::Window(window)) = &summary.steady_state else {
-        return None;
-    };
+    let Some(SteadyState::Window(window)) = &summary.steady_state else { return None };
     let steady = window.output_tokens_per_s?;
     let whole = summary.throughput.output_tokens_per_s?;
     let drain = summary.throughput.drain_share?;
     let short = Sending::new(summary).filter(|sending| sending.is_short() && is_judged(summary));
-    (drain > DRAINS && whole < (1.0 - APART) * steady).then(|| Finding {
-        id: Id::LongDrain,
-        severity: Severity::Note,
-        seen: format!(
+    (drain > DRAINS && whole < (1.0 - APART) * steady).then(|| Id::LongDrain.note(
+        format!(
             "output throughput is {whole:.2} tokens per second over the run and {steady:.2} in its steady window; {:.0} % of the run passed after the last request was sent",
             drain * 100.0
         ),
-        why: "throughput over the run includes the time in which requests finish and none follow, so it depends on the length of the run".into(),
-        advice: match short {
+        "throughput over the run includes the time in which requests finish and none follow, so it depends on the length of the run",
+        &match short {
             Some(Sending { enough, .. }) => format!("quote the figures of the steady window, or send requests for at least {enough:.0} s, ten times the P99 of the E2E latency"),
-            None => "quote the throughput of the steady window, or run longer".into(),
+            None => "quote the throughput of the steady window, or run longer".to_owned(),
         },
-    })
+    ))
 }
 
 /// The number of times the longest answers' duration for which requests should be sent. The server
@@ -76,19 +72,17 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
     let sending = Sending::new(summary)?;
     let per_second = summary.throughput.sent_requests_per_s?;
     let Sending { lasted, enough } = sending;
-    sending.is_short().then(|| Finding {
-        id: Id::ShortRun,
-        severity: Severity::Note,
-        seen: format!(
+    sending.is_short().then(|| Id::ShortRun.note(
+        format!(
             "requests were sent for {lasted:.2} s, and P99 of the E2E latency is {:.2} s",
             enough / TIMES
         ),
-        why: "the server spends about one such latency filling and another draining, so the figures of a short run largely describe a server that is not yet or no longer loaded".into(),
-        advice: format!(
+        "the server spends about one such latency filling and another draining, so the figures of a short run largely describe a server that is not yet or no longer loaded",
+        &format!(
             "send requests for at least {enough:.2} s, ten times that latency: at this rate, {:.0} requests",
             (enough * per_second).ceil()
         ),
-    })
+    ))
 }
 
 /// Requests needed to compare two patterns of arrivals.
@@ -111,17 +105,15 @@ pub(super) fn arrivals_changed(summary: &Summary) -> Option<Finding> {
     let p99 = |name| summary.metric(name).and_then(|of: &Distribution| of.percentile(99.0));
     let late = p99(metric::SEND_LAG)?.max(p99(metric::QUEUE).unwrap_or(0.0));
     let differs = (sent - due).abs() > VARIES + VARIES * due;
-    (summary.requests.sent >= MANY && differs && late > PUNCTUAL).then(|| Finding {
-        id: Id::ArrivalsChanged,
-        severity: Severity::Suspect,
-        seen: format!(
+    (summary.requests.sent >= MANY && differs && late > PUNCTUAL).then(|| Id::ArrivalsChanged.suspect(
+        format!(
             "the gaps between requests have a coefficient of variation of {sent:.2} as sent and {due:.2} as planned; P99 of the delay until they were sent is {late:.2} ms"
         ),
-        why: if sent > due {
-            "the server saw more bursts than planned, and requests in a burst wait for each other: latency is longer than with the planned arrivals".into()
+        if sent > due {
+            "the server saw more bursts than planned, and requests in a burst wait for each other: latency is longer than with the planned arrivals"
         } else {
-            "the server saw fewer bursts than planned, so fewer requests waited for each other: latency is shorter than with the planned arrivals".into()
+            "the server saw fewer bursts than planned, so fewer requests waited for each other: latency is shorter than with the planned arrivals"
         },
-        advice: "check whether the cap on requests in flight or this machine held requests back; raise the cap, lower the rate, or split the load across several machines".into(),
-    })
+        "check whether the cap on requests in flight or this machine held requests back; raise the cap, lower the rate, or split the load across several machines",
+    ))
 }

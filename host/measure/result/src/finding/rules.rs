@@ -17,13 +17,11 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
     let statuses = requests.failures.get(&Class::HttpStatus).map(|failures| &failures.statuses);
     let has_no_route =
         statuses.is_some_and(|statuses| statuses.keys().all(|status| matches!(status, 404 | 405)));
-    (requests.successful == 0).then(|| Finding {
-        id: Id::NothingAnswered,
-        severity: Severity::Invalid,
-        seen: format!("none of {} requests was answered", requests.total),
-        why: "latency and throughput are computed from answered requests, and there are none".into(),
-        advice: if has_no_route { "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`".into() } else { "look at the failures by class and at their messages".into() },
-    })
+    (requests.successful == 0).then(|| Id::NothingAnswered.invalid(
+        format!("none of {} requests was answered", requests.total),
+        "latency and throughput are computed from answered requests, and there are none",
+        if has_no_route { "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`" } else { "look at the failures by class and at their messages" },
+    ))
 }
 
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
@@ -34,8 +32,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let elsewhere: u64 = elsewhere.map(|failures| failures.count).sum();
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
-    let percentiles = summary.run.percentiles.iter().copied();
-    let highest = percentiles.filter(|percent| *percent < 100.0);
+    let highest = summary.run.percentiles.iter().copied().filter(|percent| *percent < 100.0);
     let highest = highest.reduce(f64::max).unwrap_or(99.0);
     // With half of the requests beyond a percentile failed, it is read where a much lower one
     // belongs: P99 of the answers is then P98.5 of the requests.
@@ -63,13 +60,12 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
         let own = failed.saturating_sub(count);
         format!(", {own} of them by themselves and {count} because a request that they depend on had failed")
     });
-    Some(Finding {
-        id: Id::Failures,
+    Some(Id::Failures.finding(
         severity,
-        seen: format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{hidden}"),
-        why: "latency covers answered requests only: failed requests, often the slowest, are missing, and each failure reduced the server's load".into(),
-        advice: "look at the failures by class and at their messages; lower the load, or fix the server".into(),
-    })
+        format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{hidden}"),
+        "latency covers answered requests only: failed requests, often the slowest, are missing, and each failure reduced the server's load",
+        "look at the failures by class and at their messages; lower the load, or fix the server",
+    ))
 }
 
 /// States the failures that a percentile over the answered requests hides: its value if failures
@@ -100,24 +96,21 @@ pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let count = requests.failures.get(&Class::NotSent)?.count;
     let most = count as f64 > 0.5 * requests.total as f64;
-    Some(Finding {
-        id: Id::NotSent,
-        severity: if most { Severity::Invalid } else { Severity::Suspect },
-        seen: format!("{count} of {} requests were due but never sent", requests.total),
-        why: "the server did not receive the planned load".into(),
-        advice: "raise the cap on requests in flight, lower the rate, or give the run more time to finish".into(),
-    })
+    Some(Id::NotSent.finding(
+        if most { Severity::Invalid } else { Severity::Suspect },
+        format!("{count} of {} requests were due but never sent", requests.total),
+        "the server did not receive the planned load",
+        "raise the cap on requests in flight, lower the rate, or give the run more time to finish",
+    ))
 }
 
 pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
     let damage = summary.run.damage.as_ref()?;
-    Some(Finding {
-        id: Id::RecordsDamaged,
-        severity: Severity::Invalid,
-        seen: damage.label(),
-        why: "the figures come from the readable records only, not from all records of the run".into(),
-        advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
-    })
+    Some(Id::RecordsDamaged.invalid(
+        damage.label(),
+        "the figures come from the readable records only, not from all records of the run",
+        "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage",
+    ))
 }
 
 pub(super) fn errors_accepted(summary: &Summary) -> Option<Finding> {
@@ -129,28 +122,26 @@ pub(super) fn errors_accepted(summary: &Summary) -> Option<Finding> {
         0 => String::new(),
         count => format!(", and beside these {count} with 404 before a further request"),
     };
-    (!parts.is_empty()).then(|| Finding {
-        id: Id::ErrorsAccepted,
-        severity: Severity::Suspect,
-        seen: format!(
+    (!parts.is_empty()).then(|| Id::ErrorsAccepted.suspect(
+        format!(
             "the backend `{}` accepted replies in which the server reports an error: {}{not_yet}",
             summary.run.backend,
             parts.join(", ")
         ),
-        why: "such requests count as successful, and the time until the server took them counts as its latency: a server that refuses looks healthy".into(),
-        advice: "read `steps` in the records, and use a backend that does not accept these statuses unless they are answers".into(),
-    })
+        "such requests count as successful, and the time until the server took them counts as its latency: a server that refuses looks healthy",
+        "read `steps` in the records, and use a backend that does not accept these statuses unless they are answers",
+    ))
 }
 
 pub(super) fn interrupted(summary: &Summary) -> Option<Finding> {
     let answered = summary.requests.successful;
     let of = summary.run.planned.map(|planned| format!(" of {planned}")).unwrap_or_default();
-    summary.run.interrupted.then(|| Finding {
-        id: Id::Interrupted,
-        severity: Severity::Suspect,
-        seen: format!("the run was stopped; {answered}{of} requests were answered"),
-        why: "the figures cover only part of the plan: its end is missing".into(),
-        advice: "repeat the run and let it finish before you compare it".into(),
+    summary.run.interrupted.then(|| {
+        Id::Interrupted.suspect(
+            format!("the run was stopped; {answered}{of} requests were answered"),
+            "the figures cover only part of the plan: its end is missing",
+            "repeat the run and let it finish before you compare it",
+        )
     })
 }
 
@@ -171,13 +162,11 @@ fn offered(summary: &Summary) -> Option<f64> {
 pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let sent = summary.throughput.sent_requests_per_s?;
-    (sent < REACHED * due).then(|| Finding {
-        id: Id::RateNotReached,
-        severity: Severity::Suspect,
-        seen: format!("{due:.2} requests per second were due, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
-        why: "the server saw a lower rate than the plan states; latency from the send time describes the lower rate".into(),
-        advice: "check whether the cap on requests in flight, connections or this machine held requests back; use latency from the due time, or lower the rate to one that this client can send".into(),
-    })
+    (sent < REACHED * due).then(|| Id::RateNotReached.suspect(
+        format!("{due:.2} requests per second were due, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
+        "the server saw a lower rate than the plan states; latency from the send time describes the lower rate",
+        "check whether the cap on requests in flight, connections or this machine held requests back; use latency from the due time, or lower the rate to one that this client can send",
+    ))
 }
 
 /// Requests arrive faster than the server answers them, so delays grow with the length of the run.
@@ -185,13 +174,9 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
 /// only a lower rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
-    let Some(backlog) = summary.concurrency.backlog else {
-        return answered_slower(summary, due);
-    };
-    backlog.grew().then(|| Finding {
-        id: Id::Overloaded,
-        severity: Severity::Suspect,
-        seen: format!(
+    let Some(backlog) = summary.concurrency.backlog else { return answered_slower(summary, due) };
+    backlog.grew().then(|| Id::Overloaded.suspect(
+        format!(
             "on average, {:.0} requests {} in the second quarter of the time in which they were due, and {:.0} in the fourth; {} {:.0} more",
             backlog.second_quarter,
             if summary.run.streamed { "waited for their first token" } else { "were unanswered" },
@@ -199,9 +184,9 @@ pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
             if summary.run.streamed { "chance explains" } else { "chance and an engine that fills explain" },
             backlog.chance
         ),
-        why: OVERLOADED.into(),
-        advice: LESS_LOAD.into(),
-    })
+        OVERLOADED,
+        LESS_LOAD,
+    ))
 }
 
 const OVERLOADED: &str = "a queue grew for as long as requests were sent, so latency reflects the length of the run, not the speed of the server";
@@ -213,12 +198,12 @@ fn answered_slower(summary: &Summary, due: f64) -> Option<Finding> {
     let draining = summary.metric(metric::E2E)?.median / 1000.0;
     let took = summary.throughput.duration_s?;
     let expected = due * (took - draining).max(0.0) / took;
-    (answered < 0.8 * expected).then(|| Finding {
-        id: Id::Overloaded,
-        severity: Severity::Suspect,
-        seen: format!("{due:.2} requests per second were due, but {answered:.2} were answered"),
-        why: OVERLOADED.into(),
-        advice: LESS_LOAD.into(),
+    (answered < 0.8 * expected).then(|| {
+        Id::Overloaded.suspect(
+            format!("{due:.2} requests per second were due, but {answered:.2} were answered"),
+            OVERLOADED,
+            LESS_LOAD,
+        )
     })
 }
 
@@ -232,25 +217,21 @@ pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
         (failed > 0).then(|| format!("the backend failed on {failed} requests")),
         (scorers > 0).then(|| format!("scorers failed {scorers} times")),
     ];
-    Some(Finding {
-        id: Id::PluginErrors,
-        severity: Severity::Suspect,
-        seen: parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
-        why: "requests on which a plugin failed are missing from the figures, although the server may have answered them".into(),
-        advice: "read the messages and plugins.log in the run's folder; report it to the plugin's author, with a case for `runner plugin test` that reproduces it".into(),
-    })
+    Some(Id::PluginErrors.suspect(
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        "requests on which a plugin failed are missing from the figures, although the server may have answered them",
+        "read the messages and plugins.log in the run's folder; report it to the plugin's author, with a case for `runner plugin test` that reproduces it",
+    ))
 }
 
 pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
     let silent = summary.silent_scorers.iter().map(|scorer| scorer.label());
     let seen = silent.collect::<Vec<_>>().join("; ");
-    (!seen.is_empty()).then(|| Finding {
-        id: Id::ScorerSilent,
-        severity: Severity::Suspect,
+    (!seen.is_empty()).then(|| Id::ScorerSilent.suspect(
         seen,
-        why: "the run has no result of this scorer".into(),
-        advice: "give the samples the references that the scorer needs (`runner guide scorers` has their forms), or leave the scorer out".into(),
-    })
+        "the run has no result of this scorer",
+        "give the samples the references that the scorer needs (`runner guide scorers` has their forms), or leave the scorer out",
+    ))
 }
 
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
@@ -271,26 +252,21 @@ pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
             "raise the limit (--output-tokens, or the lengths in the dataset's configuration)",
         )
     };
-    Some(Finding {
-        id: Id::AnswersCut,
-        severity: Severity::doubted(cut as f64 > ACCIDENT * count as f64),
-        seen: format!(
-            "the limit of tokens ended {cut} of the {count} answers with the score {name}"
-        ),
-        why: why.into(),
-        advice: advice.into(),
-    })
+    Some(Id::AnswersCut.doubted(
+        cut as f64 > ACCIDENT * count as f64,
+        format!("the limit of tokens ended {cut} of the {count} answers with the score {name}"),
+        why,
+        advice,
+    ))
 }
 
 pub(super) fn insecure(summary: &Summary) -> Option<Finding> {
-    summary.run.insecure.then(|| Finding {
-        id: Id::Insecure,
-        severity: Severity::Note,
-        seen: "TLS certificates were not checked".into(),
-        why: "a man in the middle could read and forge everything, including the API key".into(),
-        advice:
-            "pass the certificate of the server's authority with --ca-cert, and drop --insecure"
-                .into(),
+    summary.run.insecure.then(|| {
+        Id::Insecure.note(
+            "TLS certificates were not checked",
+            "a man in the middle could read and forge everything, including the API key",
+            "pass the certificate of the server's authority with --ca-cert, and drop --insecure",
+        )
     })
 }
 
@@ -302,32 +278,29 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let share = held_back as f64 / total.max(1) as f64;
-    Some(Finding {
-        id: Id::CapReached,
-        severity: Severity::doubted(share > ACCIDENT),
-        seen: format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
-        why: format!(
+    Some(Id::CapReached.doubted(
+        share > ACCIDENT,
+        format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
+        &format!(
             "the plan offers {rate} requests per second, but the cap let fewer through; latency from the send time does not include that wait"
         ),
-        advice: "use latency from the due time; raise the cap, or lower the rate".into(),
-    })
+        "use latency from the due time; raise the cap, or lower the rate",
+    ))
 }
 
 pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
     let context = summary.run.context_tokens?;
     let (beyond, total) = (summary.requests.beyond_context, summary.requests.total);
-    (beyond > 0).then(|| Finding {
-        id: Id::BeyondContext,
-        severity: Severity::doubted(beyond as f64 / total.max(1) as f64 > ACCIDENT),
-        seen: format!("{beyond} of {total} requests ask for more tokens (prompt plus answer) than the model's context holds: {context}"),
-        why: "an engine refuses such a request, cuts its prompt or ends its answer early".into(),
-        advice: "use shorter prompts or answers, or start the engine with a longer context".into(),
-    })
+    (beyond > 0).then(|| Id::BeyondContext.doubted(
+        beyond as f64 / total.max(1) as f64 > ACCIDENT,
+        format!("{beyond} of {total} requests ask for more tokens (prompt plus answer) than the model's context holds: {context}"),
+        "an engine refuses such a request, cuts its prompt or ends its answer early",
+        "use shorter prompts or answers, or start the engine with a longer context",
+    ))
 }
 
 pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
-    let short = summary.requests.failures.get(&Class::Short);
-    let short = short.map_or(0, |failures| failures.count);
+    let short = summary.requests.failures.get(&Class::Short).map_or(0, |failures| failures.count);
     let Comparison { exchanges, lower, higher, counted, reference } =
         summary.tokens.output_against_requested.unwrap_or_default();
     let unforced = summary.run.unforced;
@@ -344,21 +317,20 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
         format!("of {exchanges} {complete}answers, {lower} are shorter and {higher} longer than requested ({counted} tokens instead of {reference})")
     });
     let seen: Vec<String> = [ended, differ].into_iter().flatten().collect();
-    Some(Finding {
-        id: Id::ShortAnswers,
-        severity: Severity::doubted(share > ACCIDENT),
-        seen: seen.join("; "),
-        why: if unforced {
-            "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable".into()
+    Some(Id::ShortAnswers.doubted(
+        share > ACCIDENT,
+        seen.join("; "),
+        if unforced {
+            "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable"
         } else {
-            "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into()
+            "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable"
         },
-        advice: if unforced {
-            "use a backend that tells the server so (`openai` does with --set backend.config.ignore-eos-field=ignore_eos); let answers end by themselves with --disable-ignore-eos".into()
+        if unforced {
+            "use a backend that tells the server so (`openai` does with --set backend.config.ignore-eos-field=ignore_eos); let answers end by themselves with --disable-ignore-eos"
         } else {
-            "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into()
+            "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos"
         },
-    })
+    ))
 }
 
 /// Fewer samples than this beyond a percentile do not determine it.
@@ -378,26 +350,22 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         .filter(|percent| **percent > 0.0 && **percent < 100.0 && beyond(percent))
         .map(|percent| format!("P{percent}"))
         .collect();
-    (!unfounded.is_empty()).then(|| Finding {
-        id: Id::FewSamples,
-        severity: Severity::Note,
-        seen: format!("{} from only {samples} samples", unfounded.join(", ")),
-        why: "fewer than five samples are expected beyond such a percentile, so one or two samples decide it".into(),
-        advice: "send at least 5 / (1 - p) requests (500 for P99), or use a lower percentile".into(),
-    })
+    (!unfounded.is_empty()).then(|| Id::FewSamples.note(
+        format!("{} from only {samples} samples", unfounded.join(", ")),
+        "fewer than five samples are expected beyond such a percentile, so one or two samples decide it",
+        "send at least 5 / (1 - p) requests (500 for P99), or use a lower percentile",
+    ))
 }
 
 pub(super) fn short_dataset(summary: &Summary) -> Option<Finding> {
     let planned = summary.run.planned?;
     let total = summary.requests.total;
     let whole = !summary.run.interrupted && summary.run.damage.is_none();
-    (whole && total < planned).then(|| Finding {
-        id: Id::ShortDataset,
-        severity: Severity::Suspect,
-        seen: format!("the plan has {planned} requests, but the dataset had samples for {total}"),
-        why: "the load was shorter than planned; runs of different lengths spend different shares of their time filling and draining the server".into(),
-        advice: "plan no more requests than the dataset has samples, or use a larger dataset".into(),
-    })
+    (whole && total < planned).then(|| Id::ShortDataset.suspect(
+        format!("the plan has {planned} requests, but the dataset had samples for {total}"),
+        "the load was shorter than planned; runs of different lengths spend different shares of their time filling and draining the server",
+        "plan no more requests than the dataset has samples, or use a larger dataset",
+    ))
 }
 
 pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
@@ -405,17 +373,15 @@ pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
     let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
     let unknown: Vec<String> =
         unknown.map(|(metric, of)| format!("{metric} for {}", of.unknown)).collect();
-    (!unknown.is_empty()).then(|| Finding {
-        id: Id::ObjectiveUnknown,
-        severity: Severity::Suspect,
-        seen: format!(
+    (!unknown.is_empty()).then(|| Id::ObjectiveUnknown.suspect(
+        format!(
             "not known for some of {} answered requests: {}",
             summary.requests.successful,
             unknown.join(", ")
         ),
-        why: "a request that lacks the metric of an objective does not count as good, so goodput is understated".into(),
-        advice: "stream replies and have the server report usage, or drop the objective".into(),
-    })
+        "a request that lacks the metric of an objective does not count as good, so goodput is understated",
+        "stream replies and have the server report usage, or drop the objective",
+    ))
 }
 
 /// Half of an interval's width, as a share of the mean, beyond which it is reported.
@@ -436,26 +402,22 @@ pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
             (half > ROUGH * distribution.mean).then(|| format!("{label} {low:.2} to {high:.2} ms"))
         });
     let rough: Vec<String> = rough.collect();
-    (!rough.is_empty()).then(|| Finding {
-        id: Id::WideInterval,
-        severity: Severity::Note,
-        seen: format!("for other requests, some means are known only roughly (95 %): {}", rough.join(", ")),
-        why: "runs with other seeds have any mean of the interval; runs of the same seed differ by less".into(),
-        advice: "send more requests: four times as many halve the interval; repeats of the same requests do not narrow it".into(),
-    })
+    (!rough.is_empty()).then(|| Id::WideInterval.note(
+        format!("for other requests, some means are known only roughly (95 %): {}", rough.join(", ")),
+        "runs with other seeds have any mean of the interval; runs of the same seed differ by less",
+        "send more requests: four times as many halve the interval; repeats of the same requests do not narrow it",
+    ))
 }
 
 /// The load wandered so slowly that the run shows few of its states.
 pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
     let loads = summary.concurrency.independent?;
-    (loads < LEAST_LOADS).then(|| Finding {
-        id: Id::FewLoads,
-        severity: Severity::Note,
-        seen: format!(
+    (loads < LEAST_LOADS).then(|| Id::FewLoads.note(
+        format!(
             "{} rose and fell once or twice: fewer than {LEAST_LOADS} independent loads",
             if summary.run.even_rate { "the queue" } else { "the number of requests in flight" }
         ),
-        why: "requests in flight together share a queue and a batch, so the averages of such a run are luck".into(),
-        advice: if summary.run.even_rate { "run 5 new seeds (--repeat 5) or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds (--repeat 5); where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
-    })
+        "requests in flight together share a queue and a batch, so the averages of such a run are luck",
+        if summary.run.even_rate { "run 5 new seeds (--repeat 5) or 10 times the requests, or lower the rate" } else { "run 5 new seeds (--repeat 5); where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even" },
+    ))
 }

@@ -1,7 +1,7 @@
 //! Rules on the server's own series: did requests wait in it, did its limit on running requests
 //! make them wait, and did its pages come?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::{ServerSeries, Summary};
 use ::series::{Name, Queue};
 
@@ -71,13 +71,11 @@ pub(super) fn server_queue(summary: &Summary) -> Option<Finding> {
     let full = queue.kv_usage.map_or(String::new(), |usage| {
         format!("; meanwhile {:.0} % of its KV cache were in use", usage * 100.0)
     });
-    Some(Finding {
-        id: Id::ServerQueue,
-        severity: Severity::Note,
-        seen: format!("{}{mean}{full}", waited(queue)),
-        why: "time to first token includes that wait: it says how long the queue was, more than how fast prompts are computed".into(),
-        advice: "lower the load to measure an engine that is not full; otherwise publish the queue together with the result".into(),
-    })
+    Some(Id::ServerQueue.note(
+        format!("{}{mean}{full}", waited(queue)),
+        "time to first token includes that wait: it says how long the queue was, more than how fast prompts are computed",
+        "lower the load to measure an engine that is not full; otherwise publish the queue together with the result",
+    ))
 }
 
 pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
@@ -87,28 +85,24 @@ pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
         let room = queue.kv_usage.map_or(String::new(), |usage| {
             format!(", and only {:.0} % of its KV cache were in use", usage * 100.0)
         });
-        Finding {
-            id: Id::AdmissionThrottled,
-            severity: Severity::Note,
-            seen: format!(
+        Id::AdmissionThrottled.note(
+            format!(
                 "{}; at most {ceiling:.0} ran at once, for {:.0} % of that time{room}",
                 waited(queue),
                 flat * 100.0
             ),
-            why: "a limit on running requests, and not the engine's speed or memory, made requests wait: throughput and time to first token describe this setting".into(),
-            advice: "raise the limit (vLLM: --max-num-seqs, SGLang: --max-running-requests, TensorRT-LLM: --max_batch_size, llama.cpp: --parallel, TGI: --max-batch-size, LMDeploy: --max-batch-size) to measure the engine itself; otherwise publish the limit with the result".into(),
-        }
+            "a limit on running requests, and not the engine's speed or memory, made requests wait: throughput and time to first token describe this setting",
+            "raise the limit (vLLM: --max-num-seqs, SGLang: --max-running-requests, TensorRT-LLM: --max_batch_size, llama.cpp: --parallel, TGI: --max-batch-size, LMDeploy: --max-batch-size) to measure the engine itself; otherwise publish the limit with the result",
+        )
     })
 }
 
 pub(super) fn damaged(summary: &Summary) -> Option<Finding> {
-    Some(Finding {
-        id: Id::SeriesDamaged,
-        severity: Severity::Suspect,
-        seen: summary.run.series_damage.clone()?,
-        why: "the server's figures come from the lines that can be read, and findings on them may be missing".into(),
-        advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
-    })
+    Some(Id::SeriesDamaged.suspect(
+        summary.run.series_damage.clone()?,
+        "the server's figures come from the lines that can be read, and findings on them may be missing",
+        "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage",
+    ))
 }
 
 pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
@@ -118,15 +112,13 @@ pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
     let came = series.pages as f64 / (series.pages + count) as f64;
     (series.covered < COVERED || came < COVERED).then(|| {
         let times = if count == 1 { "once" } else { "several times" };
-        Finding {
-            id: Id::ServerGaps,
-            severity: Severity::Note,
-            seen: format!(
+        Id::ServerGaps.note(
+            format!(
                 "the server's metrics page failed to come {times} ({count}), the last time with: {error}; pages cover {:.0} % of the measurement",
                 series.covered * 100.0
             ),
-            why: "the server's work in the gap is unknown: a queue or a preemption may be missing".into(),
-            advice: "start the server with its metrics enabled, or leave its series out (--server-series none)".into(),
-        }
+            "the server's work in the gap is unknown: a queue or a preemption may be missing",
+            "start the server with its metrics enabled, or leave its series out (--server-series none)",
+        )
     })
 }

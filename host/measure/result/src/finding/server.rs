@@ -1,7 +1,7 @@
 //! Rules on the server's own metrics: do its counts agree with ours, did it have the prompts in its
 //! cache already, and was its cache large enough?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::summary::server::Figure;
 use crate::summary::{Counted, Summary};
 use ::series::Name;
@@ -34,16 +34,15 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let [reported, shows] = WARM;
-    (share > reported).then(|| Finding {
-        id: Id::WarmCache,
-        severity: Severity::doubted(share > shows),
-        seen: format!(
+    (share > reported).then(|| Id::WarmCache.doubted(
+        share > shows,
+        format!(
             "{whose}, the server had {:.1} % of the prompts' tokens in its prefix cache",
             share * 100.0
         ),
-        why: "the server does not compute cached tokens: time to first token and input throughput benefit from a cache that may be left over from another run, or from prompts that resemble each other".into(),
-        advice: "unless prompts share a prefix on purpose, flush the cache before the measurement (--flush-cache) or use another --seed; otherwise publish this share together with the result".into(),
-    })
+        "the server does not compute cached tokens: time to first token and input throughput benefit from a cache that may be left over from another run, or from prompts that resemble each other",
+        "unless prompts share a prefix on purpose, flush the cache before the measurement (--flush-cache) or use another --seed; otherwise publish this share together with the result",
+    ))
 }
 
 /// The share of looked-up tokens that the server's own counters found in its prefix cache: between
@@ -73,15 +72,13 @@ pub(super) fn preempted(summary: &Summary) -> Option<Finding> {
         format!(", between {first:.0} s and {last:.0} s after the measurement began")
     });
     let per_request = preemptions / summary.requests.successful.max(1) as f64;
-    (preemptions > 0.0).then(|| Finding {
-        id: Id::Preempted,
-        severity: Severity::Note,
-        seen: format!(
+    (preemptions > 0.0).then(|| Id::Preempted.note(
+        format!(
             "the server preempted requests {preemptions} times, {per_request:.2} times per answered request{when}"
         ),
-        why: "its KV cache was too small for the load: preempted requests are computed again or swapped, which costs throughput and makes long gaps between tokens".into(),
-        advice: "lower the load, cap the requests that the server runs at once, or give its KV cache more memory; otherwise publish this number with the result".into(),
-    })
+        "its KV cache was too small for the load: preempted requests are computed again or swapped, which costs throughput and makes long gaps between tokens",
+        "lower the load, cap the requests that the server runs at once, or give its KV cache more memory; otherwise publish this number with the result",
+    ))
 }
 
 pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
@@ -100,11 +97,9 @@ pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
             is_apart.then(|| format!("{theirs} {unit} instead of {ours}"))
         })
         .collect();
-    (!apart.is_empty()).then(|| Finding {
-        id: Id::ServerCountsDisagree,
-        severity: Severity::Suspect,
-        seen: format!("during the measurement, the server counted {}", apart.join(", ")),
-        why: "most likely it served other clients at the same time, or kept working on requests that failed here; both took capacity that the figures do not show".into(),
-        advice: "make sure that nothing else uses the server during a measurement, and check whether requests failed; if neither explains it, server and client count differently".into(),
-    })
+    (!apart.is_empty()).then(|| Id::ServerCountsDisagree.suspect(
+        format!("during the measurement, the server counted {}", apart.join(", ")),
+        "most likely it served other clients at the same time, or kept working on requests that failed here; both took capacity that the figures do not show",
+        "make sure that nothing else uses the server during a measurement, and check whether requests failed; if neither explains it, server and client count differently",
+    ))
 }

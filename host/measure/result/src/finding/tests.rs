@@ -37,8 +37,7 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
         let texts = [&finding.seen, &finding.why, &finding.advice];
         assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
     }
-    let findings = summary.findings.iter();
-    let others = findings.filter(|finding| finding.id != Id::FewSamples);
+    let others = summary.findings.iter().filter(|finding| finding.id != Id::FewSamples);
     others.map(|finding| (finding.id, finding.severity)).collect()
 }
 

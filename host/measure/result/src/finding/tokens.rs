@@ -1,18 +1,16 @@
 //! Rules on token counts: are they known, where do they come from, and do their sources agree?
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id};
 use crate::metric::Source;
 use crate::summary::{Comparison, Summary};
 
 pub(super) fn unknown(summary: &Summary) -> Option<Finding> {
     let unknown = summary.tokens.output.unknown;
-    (unknown > 0).then(|| Finding {
-        id: Id::TokensUnknown,
-        severity: Severity::Suspect,
-        seen: format!("the output tokens of {unknown} of {} answers are unknown", summary.requests.successful),
-        why: "token totals leave these answers out, so token throughput is understated; these answers have no TPOT".into(),
-        advice: "have the server report usage, or pass the model's tokenizer (--tokenizer)".into(),
-    })
+    (unknown > 0).then(|| Id::TokensUnknown.suspect(
+        format!("the output tokens of {unknown} of {} answers are unknown", summary.requests.successful),
+        "token totals leave these answers out, so token throughput is understated; these answers have no TPOT",
+        "have the server report usage, or pass the model's tokenizer (--tokenizer)",
+    ))
 }
 
 pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
@@ -27,37 +25,32 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let name = &tokenizer.name;
-    Some(Finding {
-        id: Id::ApproximateTokens,
-        severity: Severity::doubted(counted),
-        seen: if counted {
+    Some(Id::ApproximateTokens.doubted(
+        counted,
+        if counted {
             format!(
                 "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
             )
         } else {
             format!("answers were tokenized again with {name}, which is not the model's tokenizer")
         },
-        why: if counted {
+        if counted {
             "token counts are estimates, and so are the throughput and TPOT computed from them"
-                .into()
         } else {
-            "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server".into()
+            "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server"
         },
-        advice:
-            "pass the served model's tokenizer.json (--tokenizer), or have the server report usage"
-                .into(),
-    })
+        "pass the served model's tokenizer.json (--tokenizer), or have the server report usage",
+    ))
 }
 
 pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
     let Gap { of, apart, share, totals } = Gap::new(summary.tokens.input_against_dataset?)?;
-    Some(Finding {
-        id: Id::InputTokensDisagree,
-        severity: Severity::doubted(share > 0.1),
-        seen: format!("server and dataset disagree on the length of {apart} of {of} prompts ({totals})"),
-        why: "the prompts are not as long as the plan states: a chat template, special tokens or a different tokenizer changed their length".into(),
-        advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion if the length must be exact".into(),
-    })
+    Some(Id::InputTokensDisagree.doubted(
+        share > 0.1,
+        format!("server and dataset disagree on the length of {apart} of {of} prompts ({totals})"),
+        "the prompts are not as long as the plan states: a chat template, special tokens or a different tokenizer changed their length",
+        "compare runs by the server's counts; use the served model's tokenizer, and text completion if the length must be exact",
+    ))
 }
 
 pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
@@ -65,13 +58,12 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let Gap { of, apart, share, totals } = Gap::new(summary.tokens.output_against_retokenized?)?;
-    (share > 0.05).then(|| Finding {
-        id: Id::OutputTokensDisagree,
-        severity: Severity::doubted(share > 0.2),
-        seen: format!("counted length and length after tokenizing again differ for {apart} of {of} answers ({totals})"),
-        why: "tokenizing the text again rarely gives exactly the same tokens, but totals this far apart mean that some counted tokens produced no text, or that the tokenizer is a different one".into(),
-        advice: "check where the counts come from, and whether this is the served model's tokenizer".into(),
-    })
+    (share > 0.05).then(|| Id::OutputTokensDisagree.doubted(
+        share > 0.2,
+        format!("counted length and length after tokenizing again differ for {apart} of {of} answers ({totals})"),
+        "tokenizing the text again rarely gives exactly the same tokens, but totals this far apart mean that some counted tokens produced no text, or that the tokenizer is a different one",
+        "check where the counts come from, and whether this is the served model's tokenizer",
+    ))
 }
 
 /// The difference between two counts of the same tokens.
@@ -102,13 +94,12 @@ impl Gap {
 /// The server's total against its statements for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
     let Gap { of, apart, share, totals } = Gap::new(summary.tokens.output_against_events?)?;
-    Some(Finding {
-        id: Id::EventTokensDisagree,
-        severity: Severity::doubted(share > 0.01),
-        seen: format!("for {apart} of {of} answers, the stated total is not the sum of the tokens of the events ({totals})"),
-        why: "the server contradicts itself; totals use its usage figures, per-token gaps and peaks use its events".into(),
-        advice: "find out what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts".into(),
-    })
+    Some(Id::EventTokensDisagree.doubted(
+        share > 0.01,
+        format!("for {apart} of {of} answers, the stated total is not the sum of the tokens of the events ({totals})"),
+        "the server contradicts itself; totals use its usage figures, per-token gaps and peaks use its events",
+        "find out what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts",
+    ))
 }
 
 pub(super) fn per_event(summary: &Summary) -> Option<Finding> {
@@ -126,11 +117,9 @@ pub(super) fn per_event(summary: &Summary) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(Finding {
-        id: Id::TokensPerEvent,
-        severity: Severity::Note,
-        seen: format!("an event of a reply carries {tokens:.2} tokens on average"),
-        why: why.into(),
-        advice: advice.into(),
-    })
+    Some(Id::TokensPerEvent.note(
+        format!("an event of a reply carries {tokens:.2} tokens on average"),
+        why,
+        advice,
+    ))
 }

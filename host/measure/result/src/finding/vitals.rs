@@ -55,13 +55,11 @@ pub(super) fn saturated(summary: &Summary) -> Option<Finding> {
             share * 100.0
         ));
     }
-    (!seen.is_empty()).then(|| Finding {
-        id: Id::ClientSaturated,
-        severity: Severity::Suspect,
-        seen: seen.join("; "),
-        why: "a thread that sends or reads was at its limit or had to wait for a core: requests left late and replies were read late, and that shows up as latency of the server".into(),
-        advice: "give this client more cores or a machine of its own, or split the load across several machines".into(),
-    })
+    (!seen.is_empty()).then(|| Id::ClientSaturated.suspect(
+        seen.join("; "),
+        "a thread that sends or reads was at its limit or had to wait for a core: requests left late and replies were read late, and that shows up as latency of the server",
+        "give this client more cores or a machine of its own, or split the load across several machines",
+    ))
 }
 
 pub(super) fn plugin_overruns(summary: &Summary) -> Option<Finding> {
@@ -76,21 +74,18 @@ pub(super) fn plugin_overruns(summary: &Summary) -> Option<Finding> {
             )
         })
         .collect();
-    (!seen.is_empty()).then(|| Finding {
-        id: Id::PluginOverruns,
-        severity: Severity::Suspect,
-        seen: seen.join("; "),
-        why: "a plugin that runs on takes a core from the threads that send and read, and holds up the requests that it serves: latencies that were measured meanwhile may be too long".into(),
-        advice: "fix the plugin's endless loop, or raise its time under [sandbox] if it needs more; then measure again".into(),
-    })
+    (!seen.is_empty()).then(|| Id::PluginOverruns.suspect(
+        seen.join("; "),
+        "a plugin that runs on takes a core from the threads that send and read, and holds up the requests that it serves: latencies that were measured meanwhile may be too long",
+        "fix the plugin's endless loop, or raise its time under [sandbox] if it needs more; then measure again",
+    ))
 }
 
 /// The process with the longest pause: of a fleet, by its rank.
 fn who(summary: &Summary, longest: f64) -> String {
     let agents = summary.fleet.iter().flat_map(|fleet| &fleet.agents);
     let mut paused = agents.filter(|agent| {
-        let client = agent.client.as_ref();
-        client.is_some_and(|client| client.longest_pause_ms >= longest)
+        agent.client.as_ref().is_some_and(|client| client.longest_pause_ms >= longest)
     });
     (paused.next()).map_or_else(|| "this process".to_owned(), Agent::name)
 }
@@ -98,42 +93,38 @@ fn who(summary: &Summary, longest: f64) -> String {
 pub(super) fn paused(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     let longest = client.longest_pause_ms;
-    let first = summary.metric(metric::TTFT);
-    let first = first.and_then(|ttft| ttft.percentile(99.0));
+    let first = summary.metric(metric::TTFT).and_then(|ttft| ttft.percentile(99.0));
     let shows = first.is_some_and(|first| longest > LAG_SHARE * first)
         && client.paused_s > IN_P99 * client.watched_s;
     if longest <= LONG_PAUSE_MS && !shows {
         return None;
     }
     let beside = first.map(|first| format!(" (P99 TTFT {first:.2} ms)"));
-    Some(Finding {
-        id: Id::ClientPaused,
-        severity: Severity::Suspect,
-        seen: format!(
+    Some(Id::ClientPaused.suspect(
+        format!(
             "{} was paused for up to {longest:.0} ms{}, {:.2} s in all",
             who(summary, longest),
             beside.unwrap_or_default(),
             client.paused_s
         ),
-        why: "requests due and bytes that arrived during a pause were sent or read together after the pause".into(),
-        advice: "check whether this machine or its container is suspended, throttled or short of memory; give it more resources, or a machine of its own".into(),
-    })
+        "requests due and bytes that arrived during a pause were sent or read together after the pause",
+        "check whether this machine or its container is suspended, throttled or short of memory; give it more resources, or a machine of its own",
+    ))
 }
 
 pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
     let machine = summary.client.as_ref()?.machine?;
     let [reported, shows] = STOLEN;
-    (machine.stolen > reported).then(|| Finding {
-        id: Id::StolenTime,
-        severity: Severity::doubted(machine.stolen > shows),
-        seen: format!(
+    (machine.stolen > reported).then(|| Id::StolenTime.doubted(
+        machine.stolen > shows,
+        format!(
             "a hypervisor took {:.2} s from this machine's cores ({:.1} % of their time)",
             machine.stolen_s,
             machine.stolen * 100.0
         ),
-        why: "during stolen time nothing is sent or read, and no clock of this machine shows which requests it affected".into(),
-        advice: "measure from a machine with dedicated cores".into(),
-    })
+        "during stolen time nothing is sent or read, and no clock of this machine shows which requests it affected",
+        "measure from a machine with dedicated cores",
+    ))
 }
 
 /// Shares of throttled time beyond which it is reported, and beyond which it affects figures.
@@ -144,16 +135,15 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     let seconds = client.throttled_s?;
     let share = seconds / client.watched_s.max(f64::MIN_POSITIVE);
     let [reported, shows] = THROTTLED;
-    (share > reported).then(|| Finding {
-        id: Id::Throttled,
-        severity: Severity::doubted(share > shows),
-        seen: format!(
+    (share > reported).then(|| Id::Throttled.doubted(
+        share > shows,
+        format!(
             "a CPU quota kept this process from running for {seconds:.2} s ({:.1} % of the time)",
             share * 100.0
         ),
-        why: "nothing was sent or read during that time, so requests that were due and replies that arrived then carry a later time than the true one".into(),
-        advice: "raise or remove the CPU quota of this client's container (`cpu.max`, `resources.limits.cpu`)".into(),
-    })
+        "nothing was sent or read during that time, so requests that were due and replies that arrived then carry a later time than the true one",
+        "raise or remove the CPU quota of this client's container (`cpu.max`, `resources.limits.cpu`)",
+    ))
 }
 
 /// A step of the clock beyond which timestamps may be wrong by as much, in milliseconds.
@@ -161,28 +151,24 @@ const STEP_MS: f64 = 1.0;
 
 pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {
     let step = summary.client.as_ref()?.clock_step_ms?;
-    (step > STEP_MS).then(|| Finding {
-        id: Id::ClockStep,
-        severity: Severity::Suspect,
-        seen: format!("the system clock was stepped by {step:.1} ms during the measurement"),
-        why: "the kernel uses that clock for receive timestamps, so times around the step may be wrong by that much".into(),
-        advice: "have the clock slewed instead of stepped (chrony and ntpd can), or use --timestamps user, which does not depend on it".into(),
-    })
+    (step > STEP_MS).then(|| Id::ClockStep.suspect(
+        format!("the system clock was stepped by {step:.1} ms during the measurement"),
+        "the kernel uses that clock for receive timestamps, so times around the step may be wrong by that much",
+        "have the clock slewed instead of stepped (chrony and ntpd can), or use --timestamps user, which does not depend on it",
+    ))
 }
 
 pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
-    (client.decode_behind_ms > BEHIND_MS).then(|| Finding {
-        id: Id::DecodeBehind,
-        severity: Severity::Note,
-        seen: format!(
+    (client.decode_behind_ms > BEHIND_MS).then(|| Id::DecodeBehind.note(
+        format!(
             "replies were decoded up to {:.1} s after they were read; up to {} replies were waiting",
             client.decode_behind_ms / 1000.0,
             client.decode_backlog
         ),
-        why: "latency is correct, because times are taken before decoding; but what waits uses memory, and timeouts between tokens are detected late".into(),
-        advice: "give this machine more processor time, or split the load across several machines".into(),
-    })
+        "latency is correct, because times are taken before decoding; but what waits uses memory, and timeouts between tokens are detected late",
+        "give this machine more processor time, or split the load across several machines",
+    ))
 }
 
 pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
@@ -221,36 +207,34 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
             "almost no bytes arrived meanwhile, so the engine did not wait, and times are correct",
         ),
     };
-    Some(Finding { id: Id::HeldBack, severity, seen, why: why.into(), advice: advice.into() })
+    Some(Id::HeldBack.finding(severity, seen, why, advice))
 }
 
 pub(super) fn sessions_waited(summary: &Summary) -> Option<Finding> {
     let memory = summary.client.as_ref()?.sessions?;
     let waited = memory.waited_s?;
-    Some(Finding {
-        id: Id::SessionsWaited,
-        severity: Severity::Suspect,
-        seen: format!(
+    Some(Id::SessionsWaited.suspect(
+        format!(
             "for {waited:.1} s no session began, because running sessions held {} MiB",
             memory.bound_bytes >> 20
         ),
-        why: "sessions that were due then began late, so the engine had less load than planned".into(),
-        advice: "raise load.session-memory if this machine has more memory, offer fewer sessions at a time, or split the load across several machines".into(),
-    })
+        "sessions that were due then began late, so the engine had less load than planned",
+        "raise load.session-memory if this machine has more memory, offer fewer sessions at a time, or split the load across several machines",
+    ))
 }
 
 pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
     let machine = summary.client.as_ref()?.machine?;
     let others = machine.busy - machine.own;
-    (machine.busy > FULL && others > machine.own).then(|| Finding {
-        id: Id::SharedMachine,
-        severity: Severity::Note,
-        seen: format!(
+    (machine.busy > FULL && others > machine.own).then(|| {
+        Id::SharedMachine.note(
+        format!(
             "the cores of this machine were busy {:.0} % of the time, {:.0} % with other processes",
             machine.busy * 100.0,
             others * 100.0
         ),
-        why: "this client and other processes, perhaps the engine, take processor time from each other".into(),
-        advice: "measure from another machine, or pin client and engine to separate cores".into(),
+        "this client and other processes, perhaps the engine, take processor time from each other",
+        "measure from another machine, or pin client and engine to separate cores",
+    )
     })
 }

@@ -1,7 +1,7 @@
 //! The entries of the catalogue. To add a metric, add one here.
 
 use super::Measure::{self, One, Pooled};
-use super::definition::span;
+use super::definition::{per_second, span};
 use super::names::*;
 use super::{Metric, Of, Unit};
 use crate::summary::first_token::Part;
@@ -39,7 +39,8 @@ catalogue! {
         One(|reading| reading.streamed_since_sent(reading.first_answer)),
         "first text event that carries bytes, excluding reasoning, - sent; streamed replies only",
         "TTFO of AIPerf, TTFOT of guidellm, TTFT of inference-perf";
-    TTFT_FROM_DUE => Milliseconds of Answered, One(|reading| reading.ttft_from_due()),
+    TTFT_FROM_DUE => Milliseconds of Answered,
+        One(|reading| Some(span(reading.exchange.due, reading.began()?))),
         "as ttft, but - due instead of - sent",
         "TTFT of MLPerf's Server scenario, which counts from the scheduled arrival";
     "ttft-client" => Milliseconds of Answered, One(|reading| reading.first_token(Part::Client)),
@@ -66,13 +67,15 @@ catalogue! {
     "ttft-prefill" => Milliseconds of Answered, One(|reading| reading.first_token(Part::Prefill)),
         "part of ttft-from-due: server-prefill, of streamed replies with a first token",
         "vllm:request_prefill_time_seconds";
-    "ttft-from-input" => Milliseconds of Answered, One(|reading| reading.ttft_from_input()),
+    "ttft-from-input" => Milliseconds of Answered,
+        One(|reading| Some(span(reading.exchange.input_sent?, reading.began()?))),
         "the output event of ttft - the last message handed to the socket before it; WebSockets only",
         "in no other tool; the response latency of a conversation by voice, from the end of the speech";
     "ttft-with-connect" => Milliseconds of Answered, One(|reading| reading.ttft_with_connect()),
         "as ttft, but - start of opening the connection if the request waited for that, else - sent",
         "TTFT of clients that open a connection as part of the request: SGLang's, LMDeploy's and genai-bench";
-    "ttft-second" => Milliseconds of Answered, One(|reading| reading.ttft_second()),
+    "ttft-second" => Milliseconds of Answered,
+        One(|reading| Some(span(reading.began()?, reading.second_output?))),
         "second output event that carries bytes - the first; streamed replies only",
         "TTST of AIPerf";
     TTFA => Milliseconds of Answered,
@@ -99,7 +102,8 @@ catalogue! {
     TPOT => Milliseconds of Answered, One(|reading| reading.tpot()),
         "(e2e - ttft) / (n - 1), n > 1",
         "TPOT of LMDeploy, SGLang and MLPerf";
-    "tpot-last-token" => Milliseconds of Answered, One(|reading| reading.tpot_last_token()),
+    "tpot-last-token" => Milliseconds of Answered,
+        One(|reading| reading.per_further_token(reading.last_output?, 1)),
         "(e2e-last-token - ttft) / (n - 1), n > 1",
         "TPOT of inference-perf and vLLM, ITL of AIPerf and GenAI-Perf, ITL per request of guidellm";
     "tpot-usage" => Milliseconds of Answered,
@@ -127,19 +131,23 @@ catalogue! {
     "itl-dealt" => Milliseconds of Answered, Pooled(|reading, show| reading.dealt_gaps(show)),
         "as itl-token, but if the server does not state the tokens of each event, n are distributed over the output events by their bytes, at least one to each event that carries any",
         "approximately the ITL of SGLang's other routes with speculative decoding, which retokenize each event";
-    "itl-max" => Milliseconds of Answered, One(|reading| reading.itl_max()),
+    "itl-max" => Milliseconds of Answered,
+        One(|reading| Some(reading.longest.filter(|_| reading.streamed)?.as_millis_f64())),
         "longest gap between successive output events that carry bytes; streamed replies only",
         "the largest gap between chunks of a request, as used by SLOs on stutter";
     STALL_SHARE => Share of Answered, One(|reading| reading.stall_share()),
         "tokens after the first that came later than the first token + k * limit, k = 1 for the second token, / (n - 1), n > 1; limit is the run's objective on tpot; tokens of an event as in itl-dealt; streamed replies only; absent without such an objective",
         "no other tool's; as 1 - the fluidity index of Etalon, but its deadlines move after each miss";
-    OUTPUT_SPEED => TokensPerSecond of Answered, One(|reading| reading.output_speed()),
+    OUTPUT_SPEED => TokensPerSecond of Answered,
+        One(|reading| per_second(reading.output_length()?, reading.e2e()?)),
         "n / e2e",
         "tokens per second per user of TensorRT-LLM; E2E output throughput per user of AIPerf";
-    "decode-speed" => TokensPerSecond of Answered, One(|reading| reading.decode_speed()),
+    "decode-speed" => TokensPerSecond of Answered,
+        One(|reading| per_second(1.0, reading.per_further_token(reading.last_output?, 1)?)),
         "1 / tpot-last-token",
         "output token throughput per user of AIPerf and GenAI-Perf; interactivity of InferenceX";
-    "prefill-speed" => TokensPerSecond of Answered, One(|reading| reading.prefill_speed()),
+    "prefill-speed" => TokensPerSecond of Answered,
+        One(|reading| per_second(reading.input_length()?, reading.ttft()?)),
         "input-tokens / ttft",
         "prefill throughput per user of AIPerf";
     "tokens-per-event" => TokensPerEvent of Answered, One(|reading| reading.tokens_per_event()),
@@ -186,13 +194,19 @@ catalogue! {
         One(|reading| reading.waited_for().map(|(begun, ready)| span(begun, ready))),
         "connection ready (including TLS) - start of opening it, if the request waited for that",
         "blocked and connecting time of AIPerf's HTTP trace";
-    "lookup" => Milliseconds of Sent, One(|reading| reading.lookup()),
+    "lookup" => Milliseconds of Sent,
+        One(|reading| Some(span(reading.opened()?.begun, reading.opened()?.looked_up?))),
         "host name resolved - start of opening the connection, once per connection",
         "DNS time of AIPerf's HTTP trace; time_namelookup of curl";
-    "connect" => Milliseconds of Sent, One(|reading| reading.connect()),
+    "connect" => Milliseconds of Sent,
+        One(|reading| {
+            let own = reading.opened()?;
+            Some(span(own.looked_up.unwrap_or(own.begun), own.connected))
+        }),
         "connection established - host name resolved, else start of opening the connection, once per connection",
         "connecting time of AIPerf's HTTP trace; time_connect - time_namelookup of curl";
-    "tls" => Milliseconds of Sent, One(|reading| reading.tls()),
+    "tls" => Milliseconds of Sent,
+        One(|reading| Some(span(reading.opened()?.connected, reading.opened()?.secured?))),
         "TLS handshake complete - connection established, once per connection",
         "time_appconnect - time_connect of curl";
     "upload" => Milliseconds of Sent,
@@ -211,10 +225,11 @@ catalogue! {
         One(|reading| reading.exchange.read_lag.map(Nanos::as_millis_f64)),
         "longest time that bytes of the reply waited in the socket before they were read",
         "no other tool's; clients that read late add it to TTFT and gaps unnoticed";
-    SERVER_QUEUE => Milliseconds of Answered, One(|reading| reading.server_queue()),
+    SERVER_QUEUE => Milliseconds of Answered, One(|reading| reading.timing(|own| own.queue)),
         "time in the server's queue, by its own clock: until it first worked on the request. vLLM's queue_time_ms; SGLang's queue_time, with later waits of a request that was put back; Ollama's load_duration, until a loaded model was there; TensorRT-LLM behind Triton: first_scheduled_time_ns - arrival_time_ns",
         "vllm:request_queue_time_seconds; sglang:queue_time_seconds";
-    SERVER_PREFILL => Milliseconds of Answered, One(|reading| reading.server_prefill()),
+    SERVER_PREFILL => Milliseconds of Answered,
+        One(|reading| reading.timing(|own| own.prefill)),
         "time from when the server first worked on the request to its first token, by its own clock. vLLM's time_to_first_token_ms, which counts from there; SGLang's prefill_finished_time - forward_entry_time; llama.cpp's prompt_ms; Ollama's prompt_eval_duration; TensorRT-LLM behind Triton: first_token_time_ns - first_scheduled_time_ns",
         "vllm:request_prefill_time_seconds";
     SERVER_TTFT => Milliseconds of Answered, One(|reading| reading.server_ttft()),

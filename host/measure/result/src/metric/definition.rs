@@ -2,15 +2,10 @@
 
 use super::reading::Reading;
 use crate::summary::first_token::{Part, Split};
-use model::exchange::{Exchange, ServerTimings, Usage};
+use model::exchange::{Connection, Exchange, ServerTimings, Usage};
 use model::units::Nanos;
 
 impl Reading<'_> {
-    /// True if the reply came in pieces that show when its tokens were generated.
-    pub(crate) fn is_streamed(&self) -> bool {
-        self.streamed
-    }
-
     /// The instant of the first output, of a streamed reply.
     pub fn began(&self) -> Option<Nanos> {
         self.first_output.filter(|_| self.streamed)
@@ -21,19 +16,9 @@ impl Reading<'_> {
         self.streamed_since_sent(self.first_output)
     }
 
-    pub(super) fn ttft_from_due(&self) -> Option<f64> {
-        let first = self.began()?;
-        Some(span(self.exchange.due, first))
-    }
-
     /// A part of the time from due to first token, in milliseconds.
     pub(super) fn first_token(&self, part: Part) -> Option<f64> {
         Split::new(self)?.part(part).map(Nanos::as_millis_f64)
-    }
-
-    pub(super) fn ttft_from_input(&self) -> Option<f64> {
-        let first = self.began()?;
-        Some(span(self.exchange.input_sent?, first))
     }
 
     pub(super) fn ttft_with_connect(&self) -> Option<f64> {
@@ -48,8 +33,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn input_audio_duration(&self) -> Option<f64> {
-        let duration = self.exchange.sample.audio_duration;
-        duration.map(Nanos::as_millis_f64)
+        self.exchange.sample.audio_duration.map(Nanos::as_millis_f64)
     }
 
     /// The time that an answer takes for each second of sound: below 1, faster than it is heard.
@@ -62,11 +46,6 @@ impl Reading<'_> {
     pub(super) fn real_time_speedup(&self, duration: Option<f64>) -> Option<f64> {
         let e2e = self.e2e().filter(|e2e| *e2e > 0.0)?;
         Some(duration? / e2e)
-    }
-
-    pub(super) fn ttft_second(&self) -> Option<f64> {
-        let first = self.began()?;
-        Some(span(first, self.second_output?))
     }
 
     pub(super) fn parent_wait(&self) -> Option<f64> {
@@ -93,15 +72,6 @@ impl Reading<'_> {
         self.per_further_token(self.last?, 1)
     }
 
-    pub(super) fn tpot_last_token(&self) -> Option<f64> {
-        self.per_further_token(self.last_output?, 1)
-    }
-
-    pub(super) fn itl_max(&self) -> Option<f64> {
-        let longest = self.longest.filter(|_| self.streamed)?;
-        Some(longest.as_millis_f64())
-    }
-
     /// Share of the tokens after the first that come too late for a reader. The reader begins with
     /// the first token and takes the objective's time for each. The deadlines follow Etalon's
     /// fluidity index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
@@ -125,26 +95,13 @@ impl Reading<'_> {
         (tokens > 1).then(|| late as f64 / (tokens - 1) as f64)
     }
 
-    pub(super) fn output_speed(&self) -> Option<f64> {
-        per_second(self.output_length()?, self.e2e()?)
-    }
-
-    pub(super) fn decode_speed(&self) -> Option<f64> {
-        per_second(1.0, self.tpot_last_token()?)
-    }
-
-    pub(super) fn prefill_speed(&self) -> Option<f64> {
-        per_second(self.input_length()?, self.ttft()?)
-    }
-
     pub(super) fn tokens_per_event(&self) -> Option<f64> {
         let n = self.output_tokens.filter(|_| self.streamed)?.tokens;
         (self.pieces > 0).then(|| f64::from(n) / self.pieces as f64)
     }
 
     pub(super) fn decoded_per_event(&self) -> Option<f64> {
-        let n = self.output_tokens.filter(|_| self.streamed)?.tokens;
-        let further = n.checked_sub(1)?;
+        let further = self.output_tokens.filter(|_| self.streamed)?.tokens.checked_sub(1)?;
         (self.pieces > 1).then(|| f64::from(further) / (self.pieces - 1) as f64)
     }
 
@@ -153,20 +110,9 @@ impl Reading<'_> {
         Some(span(ready, self.exchange.sent?))
     }
 
-    pub(super) fn lookup(&self) -> Option<f64> {
-        let connection = self.exchange.connection.filter(|own| !own.reused)?;
-        Some(span(connection.begun, connection.looked_up?))
-    }
-
-    pub(super) fn connect(&self) -> Option<f64> {
-        let connection = self.exchange.connection.filter(|own| !own.reused)?;
-        let from = connection.looked_up.unwrap_or(connection.begun);
-        Some(span(from, connection.connected))
-    }
-
-    pub(super) fn tls(&self) -> Option<f64> {
-        let connection = self.exchange.connection.filter(|own| !own.reused)?;
-        Some(span(connection.connected, connection.secured?))
+    /// The connection that was opened for this request.
+    pub(super) fn opened(&self) -> Option<Connection> {
+        self.exchange.connection.filter(|own| !own.reused)
     }
 
     pub(super) fn input_length(&self) -> Option<f64> {
@@ -192,16 +138,8 @@ impl Reading<'_> {
         (steps > 0).then(|| 1.0 + accepted as f64 / f64::from(steps))
     }
 
-    pub(super) fn server_queue(&self) -> Option<f64> {
-        self.timing(|timings| timings.queue)
-    }
-
-    pub(super) fn server_prefill(&self) -> Option<f64> {
-        self.timing(|timings| timings.prefill)
-    }
-
     pub(super) fn server_ttft(&self) -> Option<f64> {
-        let sum = || Some(self.server_queue()? + self.server_prefill()?);
+        let sum = || Some(self.timing(|own| own.queue)? + self.timing(|own| own.prefill)?);
         self.timing(|timings| timings.first_token).or_else(sum)
     }
 
@@ -261,6 +199,6 @@ pub(super) fn span(from: Nanos, to: Nanos) -> f64 {
 }
 
 /// An amount over a number of milliseconds as a rate per second; `None` if no time passed.
-fn per_second(amount: f64, milliseconds: f64) -> Option<f64> {
+pub(super) fn per_second(amount: f64, milliseconds: f64) -> Option<f64> {
     (milliseconds > 0.0).then(|| amount / milliseconds * 1000.0)
 }

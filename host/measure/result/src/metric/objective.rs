@@ -3,17 +3,13 @@
 
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{ALIASES, Metric, Reading, Single, TPOT, Unit, by_name, single};
 use crate::limit::{self, Clause, Grammar, LimitError, Numbers};
 use model::nearest;
 use model::units::Nanos;
 
 /// An upper limit for a metric of each request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Objective {
     /// The metric's name.
     pub metric: String,
@@ -33,8 +29,7 @@ const GRAMMAR: Grammar<()> =
 /// The metric that an objective can use, by its name here or in `vllm bench serve`. Errors: the
 /// reason why there is no such metric, and the metric to use.
 pub fn timed(name: &str) -> Result<&'static str, String> {
-    let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
-    let name = alias.map_or(name, |(_, ours)| ours);
+    let name = ALIASES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
     if let Some(own) = metrics().find(|metric| *metric == name) {
         return Ok(own);
     }

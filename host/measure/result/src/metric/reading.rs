@@ -17,7 +17,8 @@ pub struct Reading<'a> {
     pub pieces: u64,
     /// The sum over the output events, if each states its tokens.
     pub stated: Option<u32>,
-    pub(super) streamed: bool,
+    /// True if the reply came in pieces that show when its tokens were generated.
+    pub(crate) streamed: bool,
     /// The time per token at which the answer is read, if the run has an objective on it.
     pub(super) pace: Option<Nanos>,
     pub(super) first: Option<Nanos>,
@@ -135,9 +136,7 @@ impl<'a> Reading<'a> {
     /// that sum to `n`. Each event that carries bytes gets at least one, if there are enough. If no
     /// event carries bytes, each gets an equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
-        let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
-            return;
-        };
+        let Some(count) = self.output_tokens.filter(|_| self.streamed) else { return };
         let events = &self.exchange.events;
         let outputs = events.iter().filter(|event| event.kind.is_output());
         if self.stated.is_some() {

@@ -13,9 +13,6 @@
 //! S. On an engine that has room for all of them, λ·E[min(S, u)] are unanswered after a time u (the
 //! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::exchange::{Class, Outcome};
@@ -31,8 +28,8 @@ const FIRST: u64 = 8;
 
 /// The number of requests that were due and waited, on average, at two times of the run: for their
 /// first token, or for their whole answer where replies are not streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Backlog {
     /// The number in the second quarter of the time in which requests were due.
     pub second_quarter: f64,
@@ -57,9 +54,6 @@ impl Backlog {
         self.excess() > 0.0
     }
 }
-
-/// The second and the fourth quarter, by the number of quarters before them.
-const QUARTERS: [u64; 2] = [1, 3];
 
 /// The data kept of the exchanges seen so far.
 pub(super) struct Waiting {
@@ -108,23 +102,21 @@ impl Waiting {
         }
         let ended = exchange.ended.unwrap_or(self.end);
         let end = reading.began().unwrap_or(ended);
-        for (quarter, waited) in QUARTERS.into_iter().zip(&mut self.waited) {
-            let instant = |quarter: u64| {
-                let into = u128::from(self.length) * u128::from(quarter) / 4;
-                Nanos(self.from.0 + into as u64)
-            };
-            let (from, to) = (exchange.due.max(instant(quarter)), end.min(instant(quarter + 1)));
+        // Nanoseconds into the run at which the second and the fourth quarter begin and end.
+        let quarters =
+            [[1, 2], [3, 4]].map(|ends| ends.map(|end| u128::from(self.length) * end / 4));
+        for ([from, to], waited) in quarters.into_iter().zip(&mut self.waited) {
+            let instant = |into: u128| Nanos(self.from.0 + into as u64);
+            let (from, to) = (exchange.due.max(instant(from)), end.min(instant(to)));
             *waited += u128::from(to.since(from).0);
         }
-        if !reading.is_streamed() {
+        if !reading.streamed {
             let took = ended.since(exchange.due).0;
             if exchange.due.since(self.from).0 < self.length / FIRST {
                 self.first.push(took);
             }
-            let took = u128::from(took);
-            for (quarter, filling) in QUARTERS.into_iter().zip(&mut self.filling) {
-                let instant = |quarter: u64| u128::from(self.length) * u128::from(quarter) / 4;
-                *filling += mean_of_least(took, instant(quarter), instant(quarter + 1));
+            for ([from, to], filling) in quarters.into_iter().zip(&mut self.filling) {
+                *filling += mean_of_least(took.into(), from, to);
             }
         }
     }
@@ -141,15 +133,8 @@ impl Waiting {
         self.first.sort_unstable();
         let usual = self.first.get(self.first.len() / 2);
         let still_fills = usual.is_some_and(|took| *took > self.length / 4);
-        Backlog {
-            second_quarter,
-            fourth_quarter,
-            chance: if still_fills {
-                explained.max(fourth_quarter - second_quarter)
-            } else {
-                explained
-            },
-        }
+        let growth = if still_fills { fourth_quarter - second_quarter } else { f64::NEG_INFINITY };
+        Backlog { second_quarter, fourth_quarter, chance: explained.max(growth) }
     }
 }
 
@@ -179,9 +164,13 @@ mod tests {
     }
 
     fn summary(run: &[Exchange]) -> Summary {
+        summary_of(run, true)
+    }
+
+    fn summary_of(run: &[Exchange], streamed: bool) -> Summary {
         let mut facts = facts();
         facts.run.request_rate = Some(100.0);
-        facts.run.even_rate = true;
+        (facts.run.even_rate, facts.run.streamed) = (true, streamed);
         Summary::new(&facts, run)
     }
 
@@ -221,11 +210,7 @@ mod tests {
     }
 
     fn not_streamed(run: &[Exchange]) -> Summary {
-        let mut facts = facts();
-        facts.run.request_rate = Some(100.0);
-        facts.run.even_rate = true;
-        facts.run.streamed = false;
-        Summary::new(&facts, run)
+        summary_of(run, false)
     }
 
     /// Requests came for 4 s; of answers that take 3 s, twice as many are under way at the end as

@@ -1,16 +1,13 @@
 //! The part of the prompts that a prefix cache could have held, and the part that the server
 //! reports.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::session::Cache as Policy;
 
 /// Prompt tokens that the run had sent before, and prompt tokens that the server found in its
 /// prefix cache. Both are over the same requests, in the order of sending: requests whose prompts
 /// could be tokenized here.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Cache {
     /// The run's policy for the cache's earlier contents.
     pub policy: Policy,
@@ -24,7 +21,6 @@ pub struct Cache {
     /// earlier in the run begins with too. The last token of a prompt is never among them.
     pub reusable: u64,
     /// The server's report; absent if it reports nothing about its cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Reported>,
     /// True if there were more pages than are remembered, so that more may be reusable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -33,14 +29,13 @@ pub struct Cache {
 
 /// A server's report on its cache, over the requests for which it reports both the prompt tokens
 /// and the cached ones.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Reported {
     /// The number of requests that it reports on.
     pub requests: u64,
     /// Tokens of their prompts as the server counts them; absent in results that were made before
     /// this was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens of their prompts by the tokenizer of this side.
     pub tokens: u64,

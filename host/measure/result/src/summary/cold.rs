@@ -22,9 +22,6 @@
 
 use std::collections::BinaryHeap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::facts::Run;
 use super::lives::ArrivalKind;
 use super::survey::SurveyResult;
@@ -57,8 +54,7 @@ model::words! {
 }
 
 /// A cold start, and the run's figures without its requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct ColdStart {
     /// The evidence.
     pub shown: Shown,
@@ -166,10 +162,8 @@ impl Gather {
     }
 
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
-        let Some([sent, first, end]) = reading.life() else {
-            return;
-        };
-        let first = if reading.is_streamed() { first } else { end };
+        let Some([sent, first, end]) = reading.life() else { return };
+        let first = if reading.streamed { first } else { end };
         let own = Early {
             sent,
             index: reading.exchange.index,

@@ -1,9 +1,6 @@
 //! The figures of a run that have confidence intervals, and the conditions for them.
 //! `statistics::interval` computes them.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric;
 use statistics::Interval;
 
@@ -12,23 +9,19 @@ use statistics::Interval;
 /// scenario, each with requests of its own. `same-requests` is the noise within this run. An
 /// interval is absent if one run cannot show it. None contains the variation of the engine's pace
 /// from run to run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Confidence {
     /// The confidence level, in percent.
     pub level: f64,
     /// The mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Bounds>,
     /// The mean while no request waits for a place in the engine's batch, where requests come by a
     /// rate and none waited. `mean` has no upper end then: a run with waits is not excluded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_unless_full: Option<Bounds>,
     /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median: Option<Bounds>,
     /// The 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<Bounds>,
     /// True if most samples at or beyond the 99th percentile are of requests that were sent before
     /// the first answer had ended. They met an engine that filled, so the percentile describes the
@@ -44,7 +37,6 @@ pub struct Confidence {
     pub median_follows_pace: f64,
     /// The noise within this run, as intervals; for streamed answers none of which ended before or
     /// after its requested length by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_requests: Option<Same>,
 }
 
@@ -58,20 +50,18 @@ fn is_one(factor: &f64) -> bool {
 
 /// Intervals of the figures that many repeats of the same requests have on average, if the engine's
 /// pace is the same in all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Same {
     /// The mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Bounds>,
     /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median: Option<Bounds>,
 }
 
 /// 95 % confidence intervals of a run's rates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct RateConfidence {
     /// The confidence level, in percent.
     pub level: f64,
@@ -83,20 +73,16 @@ pub struct RateConfidence {
 }
 
 /// Intervals of a run's rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Rates {
     /// Answered requests per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<Bounds>,
     /// Their input tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_s: Option<Bounds>,
     /// Their output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<Bounds>,
     /// Input and output tokens together per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens_per_s: Option<Bounds>,
 }
 
@@ -104,14 +90,12 @@ pub struct Rates {
 pub(super) type Both = [Option<Interval>; 2];
 
 /// The two ends of an interval. An end that the samples do not bound is absent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Bounds {
     /// The lower end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// The upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
 

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The most names of a summary. Later ones are left out: each record has its own.
 const NAMES: usize = 256;
 
 /// A number that a server counts, over the answers that state it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct ServerCount {
     /// The number of answers that state it, zero included.
     pub answers: u64,

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::flights::Span;
 use crate::metric::{self, Reading};
 use model::units::Nanos;
@@ -33,8 +30,8 @@ const CROWD: f64 = 8.0;
 const LEAST_FINE: usize = 32;
 
 /// The change of a figure from the beginning to the end of the steady window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Drift {
     /// The change from the beginning to the end, as a share of its median: Theil and Sen's
     /// slope over 32 slices of the window.
@@ -46,8 +43,8 @@ pub struct Drift {
 }
 
 /// The oscillation of throughput.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Swing {
     /// Length of the period in seconds.
     pub period_s: f64,

@@ -1,9 +1,6 @@
 //! A dataset's treatment of its input before it gave samples: parts that it left out, cut, repaired
 //! or used again.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 model::words! {
     /// The treatment that a dataset gave to a part of its input.
     pub enum Treatment {
@@ -19,16 +16,16 @@ model::words! {
 }
 
 /// The treatment that a dataset gave to its input, in its own words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Dataset {
     /// The remarks, by kind and reason.
     pub remarks: Vec<Remark>,
 }
 
 /// One kind of change by a dataset to its input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Remark {
     /// The treatment.
     pub what: Treatment,
@@ -37,7 +34,6 @@ pub struct Remark {
     /// The number of times.
     pub count: u64,
     /// The first of them, such as the number of a line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
 }
 
@@ -51,8 +47,7 @@ impl Dataset {
 impl Remark {
     /// The reason, its count, and the first case.
     pub fn label(&self) -> String {
-        let first = self.first.as_ref();
-        let first = first.map(|first| format!(", first {first}"));
+        let first = self.first.as_ref().map(|first| format!(", first {first}"));
         format!("{} × {}{}", self.count, self.reason, first.unwrap_or_default())
     }
 }

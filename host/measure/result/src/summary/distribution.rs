@@ -18,8 +18,7 @@ use statistics::{Figures, Ranked};
 pub(super) const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// The distribution of a metric's samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Distribution {
     /// The unit of all figures but the count.
     pub unit: String,
@@ -27,7 +26,6 @@ pub struct Distribution {
     pub count: u64,
     /// The share of the requests that have no sample because they failed or were not sent; of a
     /// metric of sessions, the share of the sessions. Absent if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_share: Option<f64>,
     /// Arithmetic mean; absent if it is infinite, as where failures count as infinitely late.
     #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
@@ -53,14 +51,11 @@ pub struct Distribution {
     pub from: Basis,
     /// The largest error of the median and the percentiles, as a share of them; absent if they are
     /// exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
     /// The same figures when requests that failed or were not sent count as the worst, which
     /// thresholds use; absent if there are none, for token counts, and within the steady window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_failures: Option<WithFailures>,
 }
 
@@ -110,9 +105,7 @@ impl Distribution {
     /// Includes requests that failed or were not sent in every figure, as the worst. Confidence
     /// intervals do not hold for such figures, so there are none.
     pub(super) fn with_failures_included(self) -> Self {
-        let Some(with) = &self.with_failures else {
-            return self;
-        };
+        let Some(with) = &self.with_failures else { return self };
         let percentiles = with.percentiles.iter();
         Distribution {
             mean: with.mean.0,

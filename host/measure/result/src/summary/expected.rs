@@ -413,9 +413,7 @@ impl Expectation {
     /// The standard deviation of the mean load of an open loop over other requests, as a share of
     /// the mean step.
     fn load_share(&self) -> f64 {
-        let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else {
-            return 0.0;
-        };
+        let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else { return 0.0 };
         let load = self.load();
         let mean = self.lived.mean(load);
         let variance = mean * mean * self.gaps + self.lived.variance(load);
@@ -535,10 +533,8 @@ impl Expectation {
         let begins =
             if self.is_timed() { (lived.until_drain / lived.seconds).floor() as usize } else { 0 };
         let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
-        let same = lived
-            .steps
-            .as_ref()
-            .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
+        let same = |steps: &Steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length;
+        let same = lived.steps.as_ref().map(same);
         let (drain, drains) = self.drain();
         let main = match lived.coming {
             ArrivalKind::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
@@ -570,14 +566,9 @@ impl Expectation {
             };
             (quantile * (inputs + ends).sqrt()).hypot(same.unwrap_or(0.0))
         };
-        let mut both = one(traits::PROMPT, 1.0);
-        both[traits::OUTPUT] = 1.0;
-        let halves = [
-            other([0.0; TRAITS]),
-            other(one(traits::PROMPT, 1.0)),
-            other(one(traits::OUTPUT, 1.0)),
-            other(both),
-        ];
+        let (input, output) = (one(traits::PROMPT, 1.0), one(traits::OUTPUT, 1.0));
+        let both = std::array::from_fn(|place| input[place] + output[place]);
+        let halves = [[0.0; TRAITS], input, output, both].map(other);
         let about = |halves: [f64; 4]| {
             let bounds = |place: usize| {
                 // Where nothing varies and the noise of the engine is not known, a width of nothing
@@ -606,8 +597,7 @@ impl Expectation {
     /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are the steps
     /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
-        let steps = self.lived.steps.as_ref();
-        let steps = steps.filter(|_| self.lived.coming != ArrivalKind::AtOnce);
+        let steps = self.lived.steps.as_ref().filter(|_| self.lived.coming != ArrivalKind::AtOnce);
         steps.map_or(1.0, |steps| {
             ((steps.empty + steps.request * left) / steps.mean.max(1e-12)).min(1.0)
         })

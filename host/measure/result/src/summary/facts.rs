@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use devices::Recording;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
@@ -31,8 +30,8 @@ model::words! {
 }
 
 /// The parts of the plan that affect how the run's figures are computed and read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Run {
     /// The backend plugin's name.
     pub backend: String,
@@ -43,19 +42,15 @@ pub struct Run {
     pub r#loop: Loop,
     /// Mean requests per second that the plan offers; absent if requests do not follow a rate
     /// (all at once, or each when a slot is free).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
     /// True if the rate is the same from the first request to the last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub even_rate: bool,
     /// The cap on requests in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u64>,
     /// Requests of each wave of the warm-up, if it goes on until the engine is stable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_wave: Option<u64>,
     /// Number of requests that the plan has for the measurement, if it sets one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,
     /// True if replies were requested as a stream.
     pub streamed: bool,
@@ -66,7 +61,6 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unforced: bool,
     /// The most tokens of a prompt and its answer, as the server states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u32>,
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
@@ -77,7 +71,6 @@ pub struct Run {
     pub failures_as_infinite: bool,
     /// The beginning of the measurement, on the clock of the exchanges; a summary uses the first
     /// due time if this is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
     /// Time from the start of the measurement until its first request was due; some arrivals start
     /// late.
@@ -85,7 +78,6 @@ pub struct Run {
     pub first_due: Nanos,
     /// The requested length of the time slices that figures are also given by; absent if they were
     /// not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_slice: Option<Nanos>,
     /// The objectives that a request must meet to count as good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +87,6 @@ pub struct Run {
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
     /// The tokenizer that counted tokens on the client, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
     /// True if certificates were accepted without being checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -104,7 +95,6 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<Used>,
     /// The resource limits of the plugins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Limits>,
     /// True if the run was stopped before it completed its plan.
     pub interrupted: bool,
@@ -115,13 +105,10 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_options: Vec<String>,
     /// The damage of its records, if the file is not as the run wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
     /// The damage of its record of the server's series, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_damage: Option<String>,
     /// The price of the machines, if the scenario names one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,
 }
 
@@ -133,22 +120,19 @@ impl Run {
 }
 
 /// The price of the machines, as the scenario states it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Price {
     /// Per hour.
     pub per_hour: f64,
     /// The currency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }
 
 /// The damage of a run's records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Damage {
     /// Records that the run wrote, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<u64>,
     /// Records that can be read.
     pub readable: u64,
@@ -174,8 +158,8 @@ impl Damage {
 }
 
 /// A plugin that a run used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Used {
     /// The plugin's kind.
     pub kind: Kind,
@@ -188,21 +172,19 @@ pub struct Used {
 }
 
 /// A tokenizer of the client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Tokenizer {
     /// Its name, such as the file it was loaded from.
     pub name: String,
     /// True if it is not the served model's own tokenizer, so that its counts are only estimates.
     pub approximate: bool,
     /// The commit, where it comes from the local cache of the Hugging Face hub.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// True if it was found under the served model's name, and the user did not name it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
     /// Tokens of the model's chat template around one message; absent without a template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_tokens: Option<u32>,
 }
 
@@ -294,8 +276,7 @@ impl RunFacts {
     /// Requests of lost agents that are not on record.
     pub(super) fn unknown(&self) -> u64 {
         let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
-        let lost = agents.filter_map(|agent| agent.lost.as_ref());
-        lost.filter_map(|lost| lost.unknown).sum()
+        agents.filter_map(|agent| agent.lost.as_ref()).filter_map(|lost| lost.unknown).sum()
     }
 }
 

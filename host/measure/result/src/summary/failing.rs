@@ -19,8 +19,7 @@ use statistics::{Figures, Ranked, between, place};
 
 /// The figures of a metric with each failed request counted as the worst: as infinitely slow, as a
 /// speed of zero, or as a share of one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct WithFailures {
     /// Requests that failed or were not sent; for a metric of requests that were sent, those not
     /// sent; for a metric of sessions, the sessions that failed or were cut short.

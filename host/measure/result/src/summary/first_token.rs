@@ -14,9 +14,6 @@ pub mod split;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use by_series::BySeries;
 pub use split::{Part, Split};
 
@@ -36,8 +33,7 @@ const NEAR: f64 = 5.0;
 
 /// The parts of the time from due to first token, of the answered requests whose server reports
 /// timings of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct FirstToken {
     /// The number of requests whose time is split.
     pub requests: u64,
@@ -58,8 +54,7 @@ pub struct FirstToken {
 }
 
 /// The requests around a percentile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Around {
     /// The percentile.
     pub percentile: f64,
@@ -77,8 +72,8 @@ pub struct Around {
 /// Means of the parts, in milliseconds. The parts and the unexplained time add up to the whole. A
 /// part is absent if no request tells it. A request that does not tell a part counts as zero there,
 /// and its time is unexplained.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Parts {
     /// The time from due to first token.
     pub whole_ms: f64,
@@ -87,19 +82,14 @@ pub struct Parts {
     /// The wait for a connection to open, after the request could have been sent.
     pub connection_ms: f64,
     /// TTFT - the server's own time to first token, where the server reports it by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_ms: Option<f64>,
     /// The server's own time to first token - its queue - its prefill.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end_ms: Option<f64>,
     /// TTFT - the server's queue - its prefill, where the server reports these two alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_and_front_end_ms: Option<f64>,
     /// The server's own queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<f64>,
     /// The server's own prefill.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill_ms: Option<f64>,
     /// The unexplained time, which the server's timings leave open. Negative if they are longer
     /// than the whole.
@@ -272,10 +262,7 @@ impl Parts {
     pub fn by_name(&self, name: &str) -> Option<f64> {
         match name {
             UNEXPLAINED => Some(self.unexplained_ms),
-            _ => Part::ALL
-                .into_iter()
-                .find(|part| part.name() == name)
-                .and_then(|part| self.part(part)),
+            _ => self.part(Part::ALL.into_iter().find(|part| part.name() == name)?),
         }
     }
 
@@ -286,12 +273,10 @@ impl Parts {
 
     /// Writes the shares, such as `client 0.1 %, connection 0.4 %, queue 71.0 %, prefill 28.5 %`.
     pub fn shares(&self) -> String {
-        let share = |(name, ms): (&str, f64)| {
-            let share = self.share(ms)?;
-            Some(format!("{name} {:.1} %", share * 100.0))
-        };
-        let shares: Vec<String> = self.named().into_iter().filter_map(share).collect();
-        shares.join(", ")
+        let shares = self.named().into_iter();
+        let shares = shares
+            .filter_map(|(name, ms)| Some(format!("{name} {:.1} %", self.share(ms)? * 100.0)));
+        shares.collect::<Vec<_>>().join(", ")
     }
 }
 

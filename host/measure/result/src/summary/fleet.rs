@@ -1,14 +1,11 @@
 //! The load machines that made a run together, where several did: the errors of their clocks, and
 //! the lost ones.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::client::Client;
 
 /// The processes of a fleet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Fleet {
     /// Each process, by rank. Requests are dealt out in turn. In a closed loop or below a cap, they
     /// go with the users or slots that send them.
@@ -16,8 +13,8 @@ pub struct Fleet {
 }
 
 /// One process of a fleet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Agent {
     /// Its rank, from 0.
     pub rank: u32,
@@ -27,29 +24,24 @@ pub struct Agent {
     pub records: u64,
     /// The most by which its beginning may differ from the coordinator's start instant, in
     /// microseconds: the bound on the error of its clock. Absent if its clock was never measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_us: Option<f64>,
     /// The time at which its clock moved against the coordinator's by more than drift explains;
     /// absent if it never did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_moved: Option<Moved>,
     /// Its loss; absent if it finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
     /// True if it was lost, and the records of its own disk were taken in after the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
     /// The reason why its part of the run ended early, though it was not lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its performance as a client, if it was monitored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
 }
 
 /// A clock that moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Moved {
     /// The last time at which it still agreed, in seconds since the measurement began.
     pub from_s: f64,
@@ -58,8 +50,8 @@ pub struct Moved {
 }
 
 /// An agent that was lost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Lost {
     /// The time of its last message, in seconds since the measurement began.
     pub from_s: f64,
@@ -67,7 +59,6 @@ pub struct Lost {
     pub why: String,
     /// Requests of its part that are not on record: whether they were sent is not known. Absent
     /// where the plan does not say how many they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<u64>,
 }
 

@@ -60,9 +60,7 @@ impl Flights<'_> {
     /// Finds the median number in flight: that number or fewer for half of the time in which
     /// requests were sent.
     pub(super) fn median(self) -> u64 {
-        let Some(last) = self.starts.last().copied() else {
-            return 0;
-        };
+        let Some(last) = self.starts.last().copied() else { return 0 };
         let mut times = BTreeMap::<u64, u64>::new();
         let mut before: Option<(Nanos, u64)> = None;
         self.sweep(|at, in_flight| {

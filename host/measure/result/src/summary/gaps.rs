@@ -49,9 +49,7 @@ impl Gaps {
     /// Adds tokens of the answer that was begun last. Tokens that came at one instant share the
     /// time since the tokens before them.
     pub(super) fn add(&mut self, at: Nanos, slice: usize, tokens: u64) {
-        let Some(latest) = &mut self.latest else {
-            return;
-        };
+        let Some(latest) = &mut self.latest else { return };
         if latest.at == at {
             latest.tokens += tokens;
             return;
@@ -63,9 +61,7 @@ impl Gaps {
 
     /// Counts the latest tokens.
     fn end(&mut self) {
-        let Some(latest) = self.latest.take().filter(|latest| latest.tokens > 0) else {
-            return;
-        };
+        let Some(latest) = self.latest.take().filter(|latest| latest.tokens > 0) else { return };
         let gap = latest.at.since(latest.from).0 / latest.tokens;
         let count = &mut self.counts[latest.slice * BUCKETS + bucket(gap)];
         *count = count.saturating_add(u32::try_from(latest.tokens).unwrap_or(u32::MAX));

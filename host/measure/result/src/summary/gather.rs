@@ -192,7 +192,7 @@ impl<'a> Gather<'a> {
                 held_back |= *class == Class::NotSent;
                 let status = exchange.status.filter(|_| *class == Class::HttpStatus);
                 let messages = self.messages.entry(*class).or_default();
-                messages.add(exchange.index, (status, *reason), message);
+                messages.add(exchange.index, 1, (status, *reason), message);
             }
         }
         self.held_back += u64::from(held_back);
@@ -224,7 +224,7 @@ impl<'a> Gather<'a> {
         ] {
             if count > 0 {
                 let messages = self.messages.entry(class).or_default();
-                messages.add_many(self.requests.total, count, (None, None), words);
+                messages.add(self.requests.total, count, (None, None), words);
                 self.requests.total += count;
                 self.requests.failed += count;
             }

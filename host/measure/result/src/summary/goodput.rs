@@ -3,35 +3,29 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::objective::{self, Objective};
 use crate::metric::{Reading, Single};
 
 /// The number of requests that met the run's objectives.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Goodput {
     /// Answered requests that met every objective.
     pub good: u64,
     /// `good` divided by all requests that were due. Failed and unsent requests are included,
     /// requests that were cancelled on purpose are not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_attainment: Option<f64>,
     /// Good requests per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<f64>,
     /// Their output tokens per second; absent if the tokens of any of them are unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// Each objective by its metric's name.
     pub objectives: BTreeMap<String, Attainment>,
 }
 
 /// The number of requests that met one objective.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Attainment {
     /// The limit in milliseconds.
     pub at_most_ms: f64,
@@ -42,7 +36,6 @@ pub struct Attainment {
     /// Answered requests for which the metric is unknown. They do not count as good.
     pub unknown: u64,
     /// `kept` divided by the same requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attainment: Option<f64>,
 }
 

@@ -4,9 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::distribution::Distribution;
 use super::speculation::{Speculation, Steps};
 use crate::metric::samples::{spread, take};
@@ -20,8 +17,8 @@ const APART: usize = 24;
 const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 
 /// The groups of a run. A list is empty if samples do not state the kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Groups {
     /// Groups by the turn's place in its conversation, from 0 as in the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -35,28 +32,22 @@ pub struct Groups {
 }
 
 /// The requests of a group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Group {
     /// Its name; absent for the merged group of all that follow in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its requests.
     pub requests: u64,
     /// Requests that failed.
     pub failed: u64,
     /// Tokens of a prompt, on average over the answered ones whose count is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<f64>,
     /// Tokens of an answer, likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<f64>,
     /// Share of the prompts' tokens that the server found in its prefix cache, over the answers
     /// that report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_share: Option<f64>,
     /// The steps of speculative decoding of the answered ones; absent if the server reports none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
     /// TTFT, TPOT and E2E latency of the answered ones, by name.
     pub metrics: BTreeMap<String, Distribution>,
@@ -142,8 +133,7 @@ impl<K: Ord, S: Merge> Division<K, S> {
         finish: impl Fn(Option<String>, S) -> T,
         name: impl Fn(K) -> String,
     ) -> Vec<T> {
-        let apart = self.apart.into_iter();
-        let named = apart.map(|(key, sums)| finish(Some(name(key)), sums));
+        let named = self.apart.into_iter().map(|(key, sums)| finish(Some(name(key)), sums));
         named.chain(self.others.map(|sums| finish(None, sums))).collect()
     }
 }

@@ -2,15 +2,12 @@
 //! the tokens of prompts and answers that are not text. A kind has figures only if an answer
 //! reports it, and zero is a report. `speculation` has the steps of speculative decoding.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::tokens::Tokens;
 use model::exchange::Usage;
 
 /// A kind of tokens, over the answers that report how many of theirs are of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Reported {
     /// Their sum.
     pub total: u64,
@@ -18,23 +15,19 @@ pub struct Reported {
     pub answers: u64,
     /// Their share of all input or output tokens of those answers, from 0 to 1; absent if the
     /// server does not count these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
 /// The drafts of speculative decoding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Drafts {
     /// Tokens that it proposed; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed: Option<u64>,
     /// Proposed tokens that the model accepted, with their share of the output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Reported>,
     /// Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
     /// nothing was proposed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
 }
 
@@ -63,9 +56,7 @@ struct Part {
 
 impl Part {
     fn add(&mut self, part: Option<u32>, whole: Option<u32>) {
-        let Some(part) = part.map(u64::from) else {
-            return;
-        };
+        let Some(part) = part.map(u64::from) else { return };
         self.total += part;
         self.answers += 1;
         if let Some(whole) = whole {

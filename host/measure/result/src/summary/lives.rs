@@ -331,9 +331,7 @@ impl Lives {
     /// Counts the answer that was added last. Steps differ in length, so its tokens are counted
     /// where they are known, rather than taken to come evenly.
     fn end_latest(&mut self) {
-        let Some(LatestAnswer { mut traits, before }) = self.latest.take() else {
-            return;
-        };
+        let Some(LatestAnswer { mut traits, before }) = self.latest.take() else { return };
         if let Some(before) = before {
             let before = (before + 1).min(traits[traits::OUTPUT]);
             traits[traits::BEFORE] = before;
@@ -426,8 +424,7 @@ impl LifeFigures {
 
     /// The mean of a sum of traits, each with its factor.
     pub(super) fn mean(&self, factors: [f64; TRAITS]) -> f64 {
-        let terms = self.means.iter().zip(factors);
-        terms.map(|(mean, factor)| mean * factor).sum()
+        self.means.iter().zip(factors).map(|(mean, factor)| mean * factor).sum()
     }
 }
 

@@ -3,9 +3,6 @@
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::Reading;
 use model::units::Nanos;
 
@@ -15,14 +12,12 @@ const SECOND: u64 = 1_000_000_000;
 /// deviation divided by mean) of the gaps between successive instants, over the requests that were
 /// sent. It is 0 for even gaps, 1 for a Poisson process, and more for bursts. Requests that failed
 /// before they were sent would change it without any lateness, so they are left out of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Arrivals {
     /// The coefficient of variation of the gaps between the times at which they were due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_gap_cv: Option<f64>,
     /// The coefficient of variation of the gaps between the times at which they were sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_gap_cv: Option<f64>,
 }
 
@@ -138,8 +133,7 @@ impl Load {
     pub(super) fn peak_tokens(&mut self) -> Option<u64> {
         self.flush();
         self.current.1 = 0;
-        let most = self.tokens.values().copied().max();
-        most.filter(|tokens| *tokens > 0)
+        self.tokens.values().copied().max().filter(|tokens| *tokens > 0)
     }
 }
 
@@ -152,8 +146,7 @@ mod tests {
     /// Requests due at these milliseconds, each sent `late` milliseconds later, and answered after
     /// a tenth of a second.
     fn run(due: &[u64], late: impl Fn(u64) -> u64) -> Vec<Exchange> {
-        let requests = due.iter().zip(0u64..);
-        let requests = requests.map(|(due, index)| {
+        let requests = due.iter().zip(0u64..).map(|(due, index)| {
             let sent = due + late(index);
             let events = [(sent + 50, Text, None, 3), (sent + 100, End, None, 0)];
             let mut exchange = fixture::reply(index, sent, &events);

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::requests::Failures;
 use model::exchange::Reason;
 
@@ -18,8 +15,8 @@ const REPORTED: usize = 8;
 const COUNTED: usize = 64;
 
 /// A kind of message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Message {
     /// The first message of the kind, in the order of the requests.
     pub text: String,
@@ -44,18 +41,9 @@ struct Kind {
 }
 
 impl Messages {
-    /// Adds a failure, with the status of its reply if the class is of statuses.
+    /// Adds this many failures with the same message, with the status of their replies if the class
+    /// is of statuses. The first has this index.
     pub(super) fn add(
-        &mut self,
-        index: u64,
-        (status, reason): (Option<u16>, Option<Reason>),
-        message: &str,
-    ) {
-        self.add_many(index, 1, (status, reason), message);
-    }
-
-    /// Adds this many with the same message; the first has this index.
-    pub(super) fn add_many(
         &mut self,
         index: u64,
         count: u64,
@@ -147,7 +135,7 @@ mod tests {
             (3, 429, "busy: 8 waiting"),
             (7, 503, "no such model"),
         ] {
-            messages.add(index, (Some(status), None), text);
+            messages.add(index, 1, (Some(status), None), text);
         }
         let failures = messages.finish();
         let kinds: Vec<_> = (failures.messages.iter())
@@ -165,7 +153,7 @@ mod tests {
         for index in 0..1000 {
             let text: String = (b'a'..=b'j').map(char::from).take(1 + index % 10).collect();
             let other = char::from(b'a' + (index / 10 % 26) as u8);
-            messages.add(index as u64, (None, None), &format!("{text} {other}"));
+            messages.add(index as u64, 1, (None, None), &format!("{text} {other}"));
             assert!(messages.kinds.len() <= COUNTED);
         }
         let failures = messages.finish();

@@ -4,9 +4,6 @@
 //! It matters to the reader of a result, because hidden reasoning is time without an event. It is
 //! part of the time to the first token, and its tokens are in the usage, but in no gap.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::Reading;
 use model::exchange::Kind;
 
@@ -15,8 +12,8 @@ use model::exchange::Kind;
 const SHOWN: f64 = 0.9;
 
 /// The part of their reasoning that answers show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Reasoning {
     /// Answers whose reasoning text has the tokens that the server counts, up to a tenth fewer.
     pub shown: u64,
@@ -78,8 +75,7 @@ impl Reasoning {
 /// The tokens of the reasoning events, if the server states the tokens of every output event.
 fn stated(reading: &Reading<'_>) -> Option<u32> {
     reading.stated?;
-    let events = reading.exchange.events.iter();
-    let reasoning = events.filter(|event| event.kind == Kind::Reasoning);
+    let reasoning = reading.exchange.events.iter().filter(|event| event.kind == Kind::Reasoning);
     Some(reasoning.fold(0u32, |sum, event| sum.saturating_add(event.tokens.unwrap_or(0))))
 }
 

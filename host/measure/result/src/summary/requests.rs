@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::messages::Message;
 use model::exchange::{Class, Reason};
 
 /// Outcomes of the requests of the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Requests {
     /// Requests that were due.
     pub total: u64,
@@ -26,18 +23,15 @@ pub struct Requests {
     pub cancelled_unsent: u64,
     /// Requests that failed by themselves, not because a request that they depend on failed; absent
     /// if all did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_by_themselves: Option<u64>,
     /// Requests whose first byte was written to the socket.
     pub sent: u64,
     /// Failures by class. A class that did not occur is not listed.
     pub failures: BTreeMap<Class, Failures>,
     /// `successful / (total - cancelled)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_share: Option<f64>,
     /// Requests that the cap on requests in flight held back by more than a millisecond, or never
     /// let go; absent without a cap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u64>,
     /// Requests whose prompt and longest answer together have more tokens than the model's context.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -56,8 +50,8 @@ pub struct Requests {
 }
 
 /// Failures of one class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Failures {
     /// The number of failures.
     pub count: u64,

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::column::Column;
 use super::confidence::Bounds;
 use super::facts::RunFacts;
@@ -44,8 +41,7 @@ model::words! {
 }
 
 /// One score over the judged answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Score {
     /// Mean over the judged answers.
     pub mean: f64,
@@ -53,10 +49,8 @@ pub struct Score {
     pub count: u64,
     /// The 95 % interval of the mean, for other samples of the same kind; absent where nothing
     /// shows how scores vary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// The method of the interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
     /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
@@ -78,19 +72,15 @@ pub struct Score {
 }
 
 /// One score over the judged answers of a group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct ScoredGroup {
     /// Its name; absent for the merged group of all that follow in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Mean over the judged answers; absent if none could be judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// Number of judged answers.
     pub count: u64,
     /// The 95 % interval of the mean; absent where nothing shows how scores vary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
@@ -98,21 +88,17 @@ pub struct ScoredGroup {
 }
 
 /// An answer with a bad score.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Example {
     /// The sample's id.
     pub id: String,
     /// The turn's place in its conversation, from 0; absent if the sample is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
     /// The answer's score.
     pub score: f64,
     /// The sample's reference, cut to its beginning and end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// The end of the prompt, if it is on record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// The answer, cut to its beginning and end. Where the model only called tools, their calls.
     pub answer: String,

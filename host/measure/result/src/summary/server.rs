@@ -40,30 +40,28 @@ impl Figure {
 }
 
 /// The targets' own metrics during the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Server {
     /// Each target, in the order of the plan.
     pub targets: Vec<TargetMetrics>,
 }
 
 /// The metrics of one target. A figure that it does not report is absent, never zero.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct TargetMetrics {
     /// Its base URL.
     pub url: String,
     /// Its values before the first measured request was sent, after the warm-up.
     pub before: BTreeMap<Figure, f64>,
     /// Its values after the last reply had ended; absent if it did not return them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<BTreeMap<Figure, f64>>,
     /// Its counts in between: the differences of the counters. A counter that shrank, because the
     /// server restarted for example, is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub during: BTreeMap<Figure, f64>,
     /// The reason why it returned no values after the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 

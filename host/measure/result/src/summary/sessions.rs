@@ -9,16 +9,13 @@
 //! lack that number. So such a conversation is cut short only if a turn on record was not sent or
 //! was interrupted.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::agreement::digest;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
 /// Requests that depend on each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Sessions {
     /// All sessions that began, and sessions whose first request was due when the run was stopped.
     pub total: u64,
@@ -39,17 +36,15 @@ pub struct Sessions {
     /// Requests that belong to no session.
     pub alone: u64,
     /// Complete sessions per second of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_per_s: Option<f64>,
     /// Answered requests of sessions per second of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_per_s: Option<f64>,
 }
 
 /// Histories that stood in front of requests that were sent. An answer counts once for each history
 /// that holds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Histories {
     /// Requests with a history.
     pub requests: u64,
@@ -385,8 +380,7 @@ mod tests {
         assert_eq!(summary.requests.failed, 4);
         assert_eq!(summary.requests.failed_by_themselves, Some(3));
         // Of six sessions, four count as infinitely slow.
-        let all = summary.metric("session-time").unwrap().with_failures.clone();
-        let all = all.unwrap();
+        let all = summary.metric("session-time").unwrap().with_failures.clone().unwrap();
         assert_eq!((all.requests, all.samples), (4, 4));
         assert_eq!((all.min.0, all.median.0), (410.0, f64::INFINITY));
     }

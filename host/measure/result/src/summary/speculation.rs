@@ -7,9 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::groups::Merge;
 use crate::metric::Reading;
 use crate::metric::definition::accepted_drafts;
@@ -17,8 +14,8 @@ use model::exchange::Exchange;
 use statistics::correlation::Pairs;
 
 /// The steps of speculative decoding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Speculation {
     /// Number of steps in which the model verified proposed tokens.
     pub steps: u64,
@@ -26,7 +23,6 @@ pub struct Speculation {
     pub answers: u64,
     /// Tokens per step: 1 + accepted tokens / steps, over the answers that report both; absent if
     /// there was no step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance_length: Option<f64>,
     /// Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
     /// none does.
@@ -34,20 +30,18 @@ pub struct Speculation {
     pub steps_by_accepted: Vec<u64>,
     /// TPOT by acceptance length, over the answers that have both; absent for groups, and if fewer
     /// than two answers have both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpot: Option<TpotByAcceptance>,
 }
 
 /// The dependence of an answer's time per output token on its acceptance length.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct TpotByAcceptance {
     /// The number of answers.
     pub answers: u64,
     /// Spearman's rank correlation of the two, from -1, where the answers with longer steps are the
     /// faster ones throughout, to 1; absent if one of the two does not vary. A correlation is no
     /// cause: a load that varies moves TPOT too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_correlation: Option<f64>,
     /// The answers in quarters by their acceptance length, in ascending order. Answers of the same
     /// length are in the same quarter, so quarters may differ in size, and one without answers is
@@ -56,8 +50,8 @@ pub struct TpotByAcceptance {
 }
 
 /// Answers of a similar acceptance length.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Quarter {
     /// The number of answers.
     pub answers: u64,
@@ -81,9 +75,7 @@ pub(super) struct Steps {
 impl Steps {
     /// Adds the steps of speculative decoding that an answer was made in.
     pub(super) fn add(&mut self, exchange: &Exchange) {
-        let Some(reported) = &exchange.speculation else {
-            return;
-        };
+        let Some(reported) = &exchange.speculation else { return };
         self.counted.answers += 1;
         self.counted.steps += u64::from(reported.steps);
         let list = reported.steps_by_accepted.iter().copied().map(u64::from);
@@ -359,8 +351,7 @@ mod tests {
         let classes = Summary::new(&facts(), &run).groups.by_class;
         let of_class = |name: &str| {
             let mut classes = classes.iter();
-            let class = classes.find(|class| class.name.as_deref() == Some(name));
-            class.unwrap().speculation.clone()
+            classes.find(|class| class.name.as_deref() == Some(name)).unwrap().speculation.clone()
         };
         let code = of_class("code").unwrap();
         assert_eq!((code.steps, code.answers), (20, 2));

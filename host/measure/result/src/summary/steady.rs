@@ -47,8 +47,8 @@ pub enum SteadyState {
 }
 
 /// A window and its figures. Only answered requests and their tokens count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Window {
     /// Requests in flight that count as full load. If requests arrive at one rate and never reach
     /// 95 % of the cap, it is the median over the time in which they were sent; otherwise the cap,
@@ -73,7 +73,6 @@ pub struct Window {
     pub requests_per_s: f64,
     /// Output tokens per second that came within it, whichever request they belong to; absent if
     /// replies were not streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// The distributions of TTFT, TPOT, ITL and E2E over the requests that `sent` counts, each
     /// followed to its end: were those left out that end later, the longest would be missing.
@@ -83,7 +82,6 @@ pub struct Window {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drift: BTreeMap<String, Drift>,
     /// The oscillation of output throughput; absent if it had no period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing: Option<Swing>,
 }
 

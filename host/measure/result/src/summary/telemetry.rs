@@ -6,8 +6,6 @@
 //! on, and lacks the draw of fans, disks and power supplies.
 
 use devices::{Devices, Recording, SteadyEnergy};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::facts::Price;
 use super::steady::{SteadyState, Window};
@@ -17,22 +15,17 @@ use model::units::Nanos;
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// The cost of the measured interval, in the currency of the price.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Cost {
     /// The price of an hour.
     pub per_hour: f64,
     /// The currency, where the scenario says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
     /// The cost of the interval: its length times the price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// The cost of a million output tokens of answered requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_million_output_tokens: Option<f64>,
     /// The cost of a million input and output tokens together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_million_total_tokens: Option<f64>,
 }
 

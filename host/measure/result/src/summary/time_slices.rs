@@ -12,9 +12,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::distribution::Distribution;
 use super::occupancy::Occupancy;
 use super::survey::SurveyResult;
@@ -27,35 +24,24 @@ use statistics::Spread;
 /// Largest number of slices.
 pub const MOST: u64 = 1000;
 
-/// The metrics of a slice, with the instant that decides the slice of a sample.
-const METRICS: [(&str, Place); 3] =
-    [(metric::TTFT, Place::Sent), (metric::TPOT, Place::Ended), (metric::E2E, Place::Sent)];
+/// The instant that decides the slice of a request's sample.
+type Place = fn(&Exchange) -> Option<Nanos>;
 
-#[derive(Clone, Copy)]
-enum Place {
-    Sent,
-    Ended,
-}
-
-impl Place {
-    fn instant(self, exchange: &Exchange) -> Option<Nanos> {
-        match self {
-            Place::Sent => exchange.sent,
-            Place::Ended => exchange.ended,
-        }
-    }
-}
+/// The metrics of a slice, with the places of their samples.
+const METRICS: [(&str, Place); 3] = [
+    (metric::TTFT, |exchange| exchange.sent),
+    (metric::TPOT, |exchange| exchange.ended),
+    (metric::E2E, |exchange| exchange.sent),
+];
 
 /// The run's figures by time slice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct TimeSlices {
     /// Seconds of a slice; the last one may be shorter.
     pub length_s: f64,
     /// The seconds that were requested; absent if a slice has that length. There are at most 1000
     /// slices: where the requested length needs more, a slice takes the smallest multiple of it
     /// that does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_s: Option<f64>,
     /// The slices in order, without gaps.
     pub slices: Vec<TimeSlice>,
@@ -63,8 +49,8 @@ pub struct TimeSlices {
 
 /// A time slice. Requests that have no record, because the run was stopped or an agent was lost,
 /// are in none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct TimeSlice {
     /// Seconds from the start of the measurement to its beginning.
     pub from_s: f64,
@@ -87,14 +73,11 @@ pub struct TimeSlice {
     pub requests_per_s: f64,
     /// Output tokens of answered requests that came in it; absent if the run does not show when
     /// tokens came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The same per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// Mean of the gaps of answered requests that ended in it, as `itl` defines them, in
     /// milliseconds; absent if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_itl_ms: Option<f64>,
     /// By name: TTFT and E2E latency of answered requests that were sent in it, and TPOT of
     /// answered requests that ended in it. A metric without a sample is absent.
@@ -124,11 +107,7 @@ pub(super) struct Gather {
 /// The contents of a slice.
 #[derive(Default)]
 struct Content {
-    due: u64,
-    sent: u64,
-    successful: u64,
-    failed: u64,
-    cancelled: u64,
+    counts: TimeSlice,
     tokens: u64,
     /// Nanoseconds of gaps, and their number.
     gaps: (u128, u64),
@@ -171,15 +150,15 @@ impl Gather {
     /// Adds an exchange of the measurement.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let exchange = reading.exchange;
-        self.at(exchange.due).due += 1;
-        let end = self.at(exchange.ended.unwrap_or(exchange.due));
+        self.at(exchange.due).counts.due += 1;
+        let end = &mut self.at(exchange.ended.unwrap_or(exchange.due)).counts;
         match (exchange.is_ok(), exchange.has_failed()) {
             (true, _) => end.successful += 1,
             (false, true) => end.failed += 1,
             (false, false) => end.cancelled += 1,
         }
         if let Some(sent) = exchange.sent {
-            self.at(sent).sent += 1;
+            self.at(sent).counts.sent += 1;
             // Without an end, it was in flight at least until the last sign of its reply.
             let seen = exchange.events.at.last().copied().or(exchange.headers);
             if let Some(end) = exchange.ended.or(seen) {
@@ -192,7 +171,7 @@ impl Gather {
         }
         for (number, metric) in self.metrics.into_iter().enumerate() {
             if let Some((metric, place)) = metric
-                && let Some(at) = place.instant(exchange)
+                && let Some(at) = place(exchange)
             {
                 let own = &mut self.at(at).spreads[number];
                 let own = own.get_or_insert_with(|| spread(metric));
@@ -225,8 +204,7 @@ impl Gather {
             let seconds = to.since(from).as_secs_f64();
             let tokens = Some(held.tokens).filter(|_| is_known);
             let (gaps, count) = held.gaps;
-            let metrics = metrics.iter().zip(held.spreads);
-            let metrics = metrics.filter_map(|(metric, spread)| {
+            let metrics = metrics.iter().zip(held.spreads).filter_map(|(metric, spread)| {
                 let (metric, _) = (*metric)?;
                 let of = Distribution::new(metric, &spread?.figures()?, percentiles);
                 Some((metric.name.to_owned(), of))
@@ -234,17 +212,13 @@ impl Gather {
             TimeSlice {
                 from_s: from.as_secs_f64(),
                 to_s: to.as_secs_f64(),
-                due: held.due,
-                sent: held.sent,
-                successful: held.successful,
-                failed: held.failed,
-                cancelled: held.cancelled,
                 mean_in_flight: in_flight / seconds,
-                requests_per_s: held.successful as f64 / seconds,
+                requests_per_s: held.counts.successful as f64 / seconds,
                 output_tokens: tokens,
                 output_tokens_per_s: tokens.map(|tokens| tokens as f64 / seconds),
                 mean_itl_ms: (count > 0).then(|| gaps as f64 / count as f64 / 1e6),
                 metrics: metrics.collect(),
+                ..held.counts
             }
         });
         TimeSlices {

@@ -3,9 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::kinds::{Drafts, Kinds, Reported};
 use super::reasoning::Reasoning;
 use super::speculation::{Paces, Speculation, Steps};
@@ -13,8 +10,8 @@ use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
 /// Tokens of the answered requests, and the sources of the counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Tokens {
     /// Tokens of the prompts.
     pub input: Counted,
@@ -22,65 +19,47 @@ pub struct Tokens {
     pub output: Counted,
     /// The tokens of answers that are not complete, which no other figure includes; absent if
     /// nothing did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
     /// Sum of the requested output lengths, if every request had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_requested: Option<u64>,
     /// Sum of the answers' tokens as retokenized by the client, if every answer was retokenized.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_retokenized: Option<u64>,
     /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_cached: Option<u64>,
     /// Sum of the reasoning tokens, over the answers that report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_reasoning: Option<u64>,
     /// The drafts of speculative decoding, over the answers that report them; absent if none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafts: Option<Drafts>,
     /// The steps of speculative decoding, over the answers that report them; absent if none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
     /// Prompt tokens of images; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_image: Option<Reported>,
     /// Prompt tokens of videos, without their sound; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_video: Option<Reported>,
     /// Prompt tokens of audio; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_audio: Option<Reported>,
     /// Answer tokens of audio; absent if no answer reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_audio: Option<Reported>,
     /// The part of the reasoning that the server shows; absent if no answer has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// Output tokens per output event that carries bytes; absent if replies were not streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_event: Option<f64>,
     /// The server's input tokens against the dataset's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_against_dataset: Option<Comparison>,
     /// Output tokens by the source above against the requested tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_requested: Option<Comparison>,
     /// The server's total of output tokens against the sum of its counts for each event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_events: Option<Comparison>,
     /// Output tokens by the source above against the retokenized count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_retokenized: Option<Comparison>,
 }
 
 /// A sum of token counts by their sources.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Counted {
     /// The sum over the exchanges whose count is known; absent if none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// The number of exchanges counted by each source.
     pub exchanges_by_source: BTreeMap<Source, u64>,
@@ -90,8 +69,8 @@ pub struct Counted {
 
 /// Output of answers that are not complete: short, cut off, cancelled, or with another failure
 /// after their first output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct LeftOut {
     /// The number of such answers.
     pub answers: u64,
@@ -103,8 +82,8 @@ pub struct LeftOut {
 }
 
 /// Two counts of the same tokens, over the exchanges that have both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Comparison {
     /// Exchanges that have both.
     pub exchanges: u64,
@@ -177,8 +156,7 @@ impl TokenSums {
         let usage = exchange.usage.unwrap_or_default();
         // Each of several answers was to have the length; the server counts them together.
         let answers = u32::try_from(exchange.choices.len() + 1).unwrap_or(u32::MAX);
-        let requested = exchange.sample.output_tokens;
-        let requested = requested.map(|length| length.saturating_mul(answers));
+        let requested = exchange.sample.output_tokens.map(|length| length.saturating_mul(answers));
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
         self.cached.add(usage.cached_input_tokens);
@@ -284,9 +262,7 @@ fn compare(
     reference: Option<u32>,
     tolerance: fn(u32) -> u32,
 ) {
-    let Some((counted, reference)) = counted.zip(reference) else {
-        return;
-    };
+    let Some((counted, reference)) = counted.zip(reference) else { return };
     let comparison = comparison.get_or_insert_default();
     comparison.exchanges += 1;
     comparison.counted += u64::from(counted.tokens);

@@ -1,11 +1,8 @@
 //! Answers that a scorer did not judge, with the reasons.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// Answers without a score, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Unjudged {
     /// The scorer failed on them, or was left out before them.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -47,8 +44,7 @@ impl Unjudged {
 }
 
 /// A scorer that gave no score at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct SilentScorer {
     /// The plugin as the user named it.
     pub name: String,
@@ -59,8 +55,7 @@ pub struct SilentScorer {
 impl SilentScorer {
     /// Writes the answers that it did not judge, with the reasons.
     pub fn label(&self) -> String {
-        let why = self.unjudged.label();
-        let why = why.unwrap_or_else(|| "there were no answers".to_owned());
+        let why = self.unjudged.label().unwrap_or_else(|| "there were no answers".to_owned());
         format!("`{}` judged no answer: {why}", self.name)
     }
 }

@@ -9,11 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::metric::Reading;
 use model::exchange::Exchange;
+use model::units::Nanos;
 use statistics::median;
 
 /// The share by which medians may differ, and the milliseconds that count as nothing.
@@ -24,8 +22,8 @@ const TWICE: f64 = 2.0;
 const SLOW: f64 = 100.0;
 
 /// The warm-up of a run that was to go on until the engine was stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct Warmup {
     /// The number of waves.
     pub waves: u64,
@@ -50,15 +48,9 @@ impl Waves {
     /// Adds a request of the warm-up. `streamed` is true if replies were streamed.
     pub fn add(&mut self, exchange: &Exchange, streamed: bool) {
         let reading = Reading::new(exchange, streamed, None);
-        let wait = if streamed {
-            reading.ttft()
-        } else {
-            reading.latency().map(|span| span.as_millis_f64())
-        };
-        self.0.insert(
-            exchange.index,
-            WarmupRequest { wait: wait.filter(|_| exchange.is_ok()), tpot: reading.tpot() },
-        );
+        let whole = reading.latency().map(Nanos::as_millis_f64);
+        let wait = if streamed { reading.ttft() } else { whole }.filter(|_| exchange.is_ok());
+        self.0.insert(exchange.index, WarmupRequest { wait, tpot: reading.tpot() });
     }
 
     /// The number of requests that have ended.
@@ -81,16 +73,13 @@ impl Waves {
 /// True if two waves do not differ.
 fn alike(one: &[WarmupRequest], other: &[WarmupRequest]) -> bool {
     let waits =
-        |wave: &[WarmupRequest]| wave.iter().map(|own| own.wait).collect::<Option<Vec<f64>>>();
-    let Some((ours, theirs)) = waits(one).zip(waits(other)) else {
-        return false;
-    };
+        |wave: &[WarmupRequest]| -> Option<Vec<f64>> { wave.iter().map(|own| own.wait).collect() };
+    let Some((ours, theirs)) = waits(one).zip(waits(other)) else { return false };
     let near = |a: Vec<f64>, b: Vec<f64>| {
         let medians = median(a).zip(median(b));
         medians.is_none_or(|(a, b)| (a - b).abs() <= (ALIKE * a.min(b)).max(NOTHING))
     };
-    let tpots =
-        |wave: &[WarmupRequest]| wave.iter().filter_map(|own| own.tpot).collect::<Vec<f64>>();
+    let tpots = |wave: &[WarmupRequest]| wave.iter().filter_map(|own| own.tpot).collect();
     let longest = |waits: &[f64]| waits.iter().copied().fold(0.0, f64::max);
     let (long, other_long) = (longest(&ours), longest(&theirs));
     let slower = long.max(other_long) - long.min(other_long);

@@ -16,14 +16,7 @@ use crate::summary::Summary;
 impl Threshold {
     /// Checks the threshold against a run.
     pub fn check(&self, summary: &Summary) -> Checked {
-        let mut checked = Checked {
-            threshold: self.to_string(),
-            seen: None,
-            infinite: false,
-            without_failures: None,
-            held: false,
-            because: None,
-        };
+        let mut checked = Checked { threshold: self.to_string(), ..Checked::default() };
         match self {
             Threshold::Verdict(worst) => {
                 checked.held = summary.verdict <= *worst;
@@ -77,21 +70,18 @@ fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Opti
         Of::Sent => (summary.requests.total, "were not sent", "sent"),
         Of::Session => (sessions?.total, "failed or were cut short", "complete"),
     };
-    let units = match metric.of {
-        Of::Session => "sessions",
-        Of::Answered | Of::Sent => "requests",
-    };
+    let units = if metric.of == Of::Session { "sessions" } else { "requests" };
     let unit = match figure.unit() {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let counted = match metric.unit.worst()? {
-        _ if seen.is_infinite() => format!("{count} of {total} {units} {missing}"),
-        worst => {
-            let worst =
-                if worst.is_infinite() { "infinite".to_owned() } else { format!("{worst}{unit}") };
-            format!("with the {count} of {total} {units} that {missing} counted as {worst}")
-        }
+    let worst = match metric.unit.worst()? {
+        f64::INFINITY => "infinite".to_owned(),
+        worst => format!("{worst}{unit}"),
+    };
+    let counted = match seen.is_infinite() {
+        true => format!("{count} of {total} {units} {missing}"),
+        false => format!("with the {count} of {total} {units} that {missing} counted as {worst}"),
     };
     Some(format!("{counted}; {without:.2}{unit} over those {kept}"))
 }

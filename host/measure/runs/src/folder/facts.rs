@@ -1,7 +1,5 @@
 //! The facts that a summary needs about a plan.
 
-use std::collections::BTreeMap;
-
 use crate::assessment::{Assessment, Later};
 use model::plugin::Kind;
 use model::session::{History, Warming};
@@ -14,8 +12,14 @@ use scenario::plan::Plan;
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {
-        unsent: 0,
-        run: Run {
+        scorer_errors: assessment.error_count(),
+        retokenized: assessment.retokenized,
+        reasoning: assessment.reasoning,
+        scores: assessment.scores,
+        unscored: assessment.unscored,
+        run_scores: assessment.run_scores,
+        silent_scorers: assessment.silent,
+        ..RunFacts::from(Run {
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),
             r#loop: if plan.load.arrival.is_open() { Loop::Open } else { Loop::Closed },
@@ -32,7 +36,6 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             percentiles: plan.percentiles.clone(),
             failures_as_infinite: plan.failures_as_infinite,
             time_slice: plan.time_slice,
-            measure_start: None,
             first_due: plan.first_due(),
             goodput: plan.goodput.clone(),
             thresholds: plan.thresholds.clone(),
@@ -43,25 +46,9 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             interrupted,
             recorded_histories: plan.request.history == History::Recorded,
             ignored_options: plan.request.ignored.clone(),
-            damage: None,
-            series_damage: None,
             cost: plan.cost.clone(),
-        },
-        scorer_errors: assessment.error_count(),
-        retokenized: assessment.retokenized,
-        reasoning: assessment.reasoning,
-        scores: assessment.scores,
-        unscored: assessment.unscored,
-        left_out: BTreeMap::new(),
-        run_scores: assessment.run_scores,
-        silent_scorers: assessment.silent,
-        fleet: None,
-        client: None,
-        server: None,
-        devices: None,
-        series: None,
-        dataset: None,
-        cache: None,
+            ..Run::default()
+        })
     }
 }
 

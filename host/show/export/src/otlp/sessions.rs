@@ -56,8 +56,7 @@ impl Sessions {
             session.id = conversation(exchange).map(str::to_owned);
         }
         let is_over = session.requests == Some(session.seen);
-        let over = is_over.then(|| self.0.remove(&trace)).flatten();
-        over.map(|session| session.span(about, trace))
+        is_over.then(|| self.0.remove(&trace)).flatten().map(|session| session.span(about, trace))
     }
 
     /// The spans of sessions that are not over, up to their last request on record.

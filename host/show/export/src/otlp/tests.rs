@@ -44,8 +44,7 @@ fn spans(exchanges: &[Exchange]) -> Vec<Value> {
     exchanges.iter().for_each(|exchange| tracer.add(exchange));
     tracer.finish();
     let document = tracer.line();
-    let spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array();
-    spans.unwrap().clone()
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
 }
 
 /// An instant after the origin.

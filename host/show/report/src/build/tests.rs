@@ -28,8 +28,7 @@ fn finding(severity: Severity) -> Finding {
 }
 
 fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {
-    let checks = build.checks().into_iter();
-    checks.map(|check| (check.subject, check.outcome, check.seen)).collect()
+    build.checks().into_iter().map(|check| (check.subject, check.outcome, check.seen)).collect()
 }
 
 /// A comparison of an engine with another whose first tokens take `times` times as long.

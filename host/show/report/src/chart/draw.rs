@@ -255,9 +255,7 @@ impl<'a> Drawing<'a> {
                 });
                 (is_within && is_free).then_some((anchor, x, y, own))
             });
-            let Some((anchor, x, y, own)) = free else {
-                continue;
-            };
+            let Some((anchor, x, y, own)) = free else { continue };
             taken.push(own);
             self.label(&format!("class=\"named\" text-anchor=\"{anchor}\""), [x, y], &name);
         }
@@ -298,9 +296,7 @@ impl<'a> Drawing<'a> {
             let room = label.chars().count() as f64 * CHARACTER + 10.0;
             let (anchor, from) =
                 if at + room > self.width { ("end", at - room) } else { ("start", at) };
-            let Some(line) = taken.iter().position(|upto| from >= *upto) else {
-                continue;
-            };
+            let Some(line) = taken.iter().position(|upto| from >= *upto) else { continue };
             taken[line] = from + room;
             let x = if anchor == "end" { at - 4.0 } else { at + 4.0 };
             labels.push((anchor, [x, ceiling + 11.0 + line as f64 * 14.0], label));
@@ -400,10 +396,7 @@ pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
         }
         Joined(number) => swatch(Series(number), x, y) + &swatch(Spots(number), x, y),
         Series(_) => {
-            let dashes = match tone.dashes() {
-                "" => String::new(),
-                dashes => format!(" stroke-dasharray=\"{dashes}\""),
-            };
+            let dashes = tone.dashes();
             format!("<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>", pixel(y))
         }
         Phase(number) => {

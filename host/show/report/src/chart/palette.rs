@@ -96,9 +96,12 @@ impl Tone {
         }
     }
 
-    /// The dashes of its lines; empty for solid lines.
-    pub(crate) fn dashes(self) -> &'static str {
-        self.series().map_or("", |number| DASHES[(number + number / SERIES) % SERIES])
+    /// The attribute of its lines' dashes, after a space; empty for solid lines.
+    pub(crate) fn dashes(self) -> String {
+        match self.series().map(|number| DASHES[(number + number / SERIES) % SERIES]) {
+            None | Some("") => String::new(),
+            Some(dashes) => format!(" stroke-dasharray=\"{dashes}\""),
+        }
     }
 
     /// The path of its marker around a point, which `M` has moved to.

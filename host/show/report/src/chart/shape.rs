@@ -24,36 +24,27 @@ pub(super) fn pixel(value: f64) -> String {
 
 pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
     let points = &mark.points;
-    let dashes = match tone.dashes() {
-        "" => String::new(),
-        dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    let element = |class: &str, dashes: &str, path: String| match path.as_str() {
+        "" => path,
+        _ => format!("<path class=\"{class}\"{dashes} d=\"{path}\"/>"),
     };
-    let element = |class: &str, path: String| {
-        if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
-    };
-    let filled = |path| element("fill", path);
-    let stroked = |path: String| {
-        if path.is_empty() {
-            path
-        } else {
-            format!("<path class=\"stroke\"{dashes} d=\"{path}\"/>")
-        }
-    };
+    let filled = |class: &str, path| element(class, "", path);
+    let stroked = |path| element("stroke", &tone.dashes(), path);
     match mark.shape {
         Shape::Unseen => String::new(),
         Shape::Line => stroked(line(points, place)),
         Shape::Steps => stroked(steps(points, place)),
-        Shape::Area => element("area", area(points, place)) + &stroked(steps(points, place)),
-        Shape::Bars => filled(bars(points, place)),
-        Shape::Spans(thickness) => filled(spans(points, place, thickness)),
+        Shape::Area => filled("area", area(points, place)) + &stroked(steps(points, place)),
+        Shape::Bars => filled("fill", bars(points, place)),
+        Shape::Spans(thickness) => filled("fill", spans(points, place, thickness)),
         Shape::Dots => {
             let marker = tone.marker();
             let class = if marker == "h0" { "round" } else { "dots" };
-            markers(points, place, class, marker)
+            filled(class, markers(points, place, marker))
         }
         Shape::Spots | Shape::Named => {
             let class = if tone == Tone::Failed { "cross" } else { "spot" };
-            markers(points, place, class, tone.spot())
+            filled(class, markers(points, place, tone.spot()))
         }
         Shape::Crosses => stroked(crosses(points, place)),
     }
@@ -145,11 +136,10 @@ fn spans(points: &[Point], place: &Place<'_>, thickness: f64) -> String {
     spans.collect()
 }
 
-fn markers(points: &[Point], place: &Place<'_>, class: &str, marker: &str) -> String {
+fn markers(points: &[Point], place: &Place<'_>, marker: &str) -> String {
     let markers =
         places(points, place).map(|[x, _, y]| format!("M{} {}{marker}", pixel(x), pixel(y)));
-    let path: String = markers.collect();
-    if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
+    markers.collect()
 }
 
 fn crosses(points: &[Point], place: &Place<'_>) -> String {

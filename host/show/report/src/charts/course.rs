@@ -36,10 +36,8 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         return None;
     }
     let failed: u64 = drawing.courses().flat_map(|course| &course.failed).sum();
-    let held_back = drawing
-        .courses()
-        .filter_map(|course| course.waiting.as_ref())
-        .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
+    let mut waiting = drawing.courses().flat_map(|course| &course.waiting).flatten();
+    let held_back = waiting.any(|waiting| *waiting >= SEEN);
     let mut panels: Vec<Panel> = [
         drawing.panel("output tokens per second", "tok/s", 130.0, &|course| {
             known(course.tokens_per_s.as_ref()?)
@@ -59,18 +57,16 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         );
     }
     if failed > 0 {
-        let mut panel = drawing.panel("failures", "failed", 56.0, &|course| {
+        let panel = drawing.panel("failures", "failed", 56.0, &|course| {
             Some(course.failed.iter().map(|n| Some(*n as f64)).collect())
         });
-        for mark in panel.iter_mut().flat_map(|panel| &mut panel.marks) {
-            if alone {
+        panels.extend(panel.map(|mut panel| {
+            panel.y.ticks = Ticks::Counts;
+            for mark in panel.marks.iter_mut().filter(|_| alone) {
                 (mark.key, mark.shape) = (1, Shape::Bars);
             }
-        }
-        if let Some(panel) = &mut panel {
-            panel.y.ticks = Ticks::Counts;
-        }
-        panels.extend(panel);
+            panel
+        }));
     } else if alone {
         keys.truncate(1);
     }
@@ -127,9 +123,7 @@ fn extremes(run: &RunView) -> Option<String> {
 
 /// The cap on requests in flight, if the load came near it.
 fn cap(run: &RunView, panel: &mut Panel) {
-    let Some(cap) = run.reported.summary.run.max_in_flight else {
-        return;
-    };
+    let Some(cap) = run.reported.summary.run.max_in_flight else { return };
     let cap = cap as f64;
     if cap <= panel.y.high * 1.5 {
         panel.y.high = panel.y.high.max(scale::round_end(cap * 1.05, 3));
@@ -191,13 +185,10 @@ impl Drawing<'_> {
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
-        let rows = self.courses().map(|course| course.in_flight.len()).max();
-        let rows = rows.unwrap_or(0);
+        let rows = self.courses().map(|course| course.in_flight.len()).max().unwrap_or(0);
         for (number, run) in self.runs.iter().enumerate() {
             let course = &run.view.course;
-            let Some(values) = values(course) else {
-                continue;
-            };
+            let Some(values) = values(course) else { continue };
             most = values.iter().flatten().copied().fold(most, f64::max);
             let spans = values.iter().enumerate().map(|(place, value)| {
                 let (from, to) = course.span(place);
@@ -217,37 +208,26 @@ impl Drawing<'_> {
                     },
                 })
             });
-            let head = if self.alone { title.to_owned() } else { format!("{}, {unit}", run.label) };
-            marks.push(
-                Mark::new(
-                    number,
-                    if self.alone { Shape::Area } else { Shape::Steps },
-                    points.collect(),
-                )
-                .with_column(head, cells.chain(std::iter::repeat_n(None, after)).collect()),
-            );
+            let (shape, head) = match self.alone {
+                true => (Shape::Area, title.to_owned()),
+                false => (Shape::Steps, format!("{}, {unit}", run.label)),
+            };
+            let cells = cells.chain(std::iter::repeat_n(None, after)).collect();
+            marks.push(Mark::new(number, shape, points.collect()).with_column(head, cells));
         }
-        (!marks.is_empty()).then(|| Panel {
-            y: Axis::new(title.to_owned(), 0.0, scale::round_end(most, 3), Ticks::Numbers),
-            height,
-            marks,
-            rules: Vec::new(),
-            bands: self.bands(unit == "tok/s"),
-        })
+        let y = Axis::new(title, 0.0, scale::round_end(most, 3), Ticks::Numbers);
+        let is_drawn = !marks.is_empty();
+        let bands = self.bands(unit == "tok/s");
+        is_drawn.then(|| Panel { bands, ..Panel::new(y, height, marks) })
     }
 
     /// Marks the span in which the run was steady, with its name once.
     fn bands(&self, named: bool) -> Vec<Band> {
-        let [run] = self.runs else {
+        let [run] = self.runs else { return Vec::new() };
+        let Some(SteadyState::Window(window)) = &run.reported.summary.steady_state else {
             return Vec::new();
         };
-        match &run.reported.summary.steady_state {
-            Some(SteadyState::Window(window)) => vec![Band {
-                from: window.from_s,
-                to: window.to_s,
-                label: if named { "steady state".to_owned() } else { String::new() },
-            }],
-            _ => Vec::new(),
-        }
+        let label = if named { "steady state" } else { "" }.to_owned();
+        vec![Band { from: window.from_s, to: window.to_s, label }]
     }
 }

@@ -4,8 +4,8 @@
 
 use super::{end, round_begin};
 use crate::chart::{
-    Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
-    Snap, Ticks, Tone,
+    Axis, Band, Cell, Chart, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
+    Ticks, Tone,
 };
 use model::number;
 
@@ -71,10 +71,7 @@ pub struct Spot {
 /// The chart. Points without a place, such as the points of a load without a limit, are left out.
 pub fn chart(plot: &Plot) -> Chart {
     let lines = || plot.panels.iter().flat_map(|plane| &plane.lines);
-    let spots = || {
-        let all = lines().flat_map(|line| &line.spots);
-        all.filter(|spot| is_placed(spot))
-    };
+    let spots = || lines().flat_map(|line| &line.spots).filter(|spot| is_placed(spot));
     let mut keys: Vec<Key> = Vec::new();
     let mut rows: Vec<String> = Vec::new();
     for line in lines() {
@@ -100,8 +97,7 @@ pub fn chart(plot: &Plot) -> Chart {
     let ruled = plot.panels.iter().flat_map(|plane| &plane.rules);
     let ruled = ruled.filter(|rule| rule.side == Side::X).map(|rule| rule.at);
     let (low, high) = fitted(spots().map(|spot| spot.x).chain(banded).chain(ruled));
-    let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0);
-    let smallest = smallest.fold(f64::INFINITY, f64::min);
+    let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
     let several = plot.panels.iter().map(|plane| plane.lines.len()).max() > Some(1);
     let seen = lines().filter_map(|line| sentence(line, several));
     let panels: Vec<Panel> =
@@ -167,43 +163,24 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
     let (low, high) =
         if plane.is_share { (0.0, end(all.fold(0.0, f64::max) * 1.05)) } else { fitted(all) };
     for line in &plane.lines {
-        let key = keys.iter().position(|key| key.label == line.label);
-        let key = key.unwrap_or_default();
+        let key = keys.iter().position(|key| key.label == line.label).unwrap_or_default();
         let spots: Vec<&Spot> = line.spots.iter().filter(|spot| is_placed(spot)).collect();
-        let points = || -> Vec<Point> {
-            let spots = spots.iter();
-            spots.map(|spot| Point::at(spot.x, spot.y)).collect()
-        };
-        let column = Column {
-            head: line.label.clone(),
-            cells: rows
-                .iter()
-                .map(|row| {
-                    let spot = spots.iter().find(|spot| spot.row == *row)?;
-                    Some(Cell { x: spot.x, y: spot.y, text: spot.text.clone() })
-                })
-                .collect(),
-        };
-        let points_of = if plot.is_named { Shape::Named } else { Shape::Spots };
-        let shapes = match line.shape {
-            Style::Joined => vec![(Shape::Line, None), (points_of, Some(column))],
-            Style::Connecting => vec![(Shape::Line, None)],
-            Style::Apart | Style::Crossed => vec![(points_of, Some(column))],
-        };
-        marks.extend(shapes.into_iter().map(|(shape, column)| Mark {
-            key,
-            shape,
-            points: points(),
-            column,
-        }));
+        let points: Vec<Point> = spots.iter().map(|spot| Point::at(spot.x, spot.y)).collect();
+        if matches!(line.shape, Style::Joined | Style::Connecting) {
+            marks.push(Mark::new(key, Shape::Line, points.clone()));
+        }
+        if line.shape != Style::Connecting {
+            let cells = rows.iter().map(|row| {
+                let spot = spots.iter().find(|spot| spot.row == *row)?;
+                Some(Cell { x: spot.x, y: spot.y, text: spot.text.clone() })
+            });
+            let shape = if plot.is_named { Shape::Named } else { Shape::Spots };
+            marks.push(Mark::new(key, shape, points).with_column(&*line.label, cells.collect()));
+        }
     }
+    let ticks = if plane.is_share { Ticks::Percent } else { Ticks::Numbers };
     Panel {
-        y: Axis::new(
-            plane.y.clone(),
-            low,
-            high,
-            if plane.is_share { Ticks::Percent } else { Ticks::Numbers },
-        ),
+        y: Axis::new(&*plane.y, low, high, ticks),
         height: if plot.panels.len() > 1 { 180.0 } else { 300.0 },
         marks,
         rules: plane.rules.clone(),

@@ -62,8 +62,7 @@ impl MetricChart<'_> {
     }
 
     fn least(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        let each = self.each().map(|(_, figures)| of(figures));
-        each.fold(f64::INFINITY, f64::min)
+        self.each().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
     }
 
     fn seen(&self) -> String {
@@ -83,22 +82,17 @@ impl MetricChart<'_> {
 
     /// The percentiles of a run that is alone, and the limit that was set.
     fn rules(&self, divisor: f64, within: f64) -> Vec<Rule> {
+        let ruled = |name: &str, at: f64| {
+            Rule::new(Side::X, at / divisor, format!("{name} {}", milliseconds(at)))
+        };
         let mut rules = Vec::new();
         if let [Some(figures)] = self.figures.as_slice() {
             let [half, most] = [50.0, 99.0].map(|percent| figures.percentile(percent));
-            let mut rule = |name: &str, at: f64| {
-                rules.push(Rule::new(
-                    Side::X,
-                    at / divisor,
-                    format!("{name} {}", milliseconds(at)),
-                ));
-            };
             // Two names at one place would lie on each other.
             if milliseconds(half) == milliseconds(most) {
-                rule("P50 and P99", half)
+                rules.push(ruled("P50 and P99", half));
             } else {
-                rule("P50", half);
-                rule("P99", most);
+                rules.extend([ruled("P50", half), ruled("P99", most)]);
             }
         }
         let goodput = self.runs.iter().flat_map(|run| &run.reported.plan.goodput);
@@ -108,15 +102,16 @@ impl MetricChart<'_> {
             .collect();
         limits.dedup();
         if let [limit] = limits.as_slice() {
-            rules.push(Rule::new(
-                Side::X,
-                limit / divisor,
-                format!("limit {}", milliseconds(*limit)),
-            ));
+            rules.push(ruled("limit", *limit));
         }
         rules.retain(|rule| rule.at <= within);
         rules.sort_by(|one, other| one.at.total_cmp(&other.at));
         rules
+    }
+
+    fn panel(&self, top: f64, marks: Vec<Mark>, divisor: f64, within: f64) -> Vec<Panel> {
+        let y = Axis::new("share of samples", 0.0, top, Ticks::Percent);
+        vec![Panel { rules: self.rules(divisor, within), ..Panel::new(y, 220.0, marks) }]
     }
 
     fn cumulative(&self) -> Chart {
@@ -151,13 +146,7 @@ impl MetricChart<'_> {
                 .to_owned(),
             seen: self.seen(),
             x: Axis::new(format!("{short} ({unit})"), low, high, Ticks::Numbers),
-            panels: vec![Panel {
-                y: Axis::new("share of samples", 0.0, 1.0, Ticks::Percent),
-                height: 220.0,
-                marks: marks.collect(),
-                rules: self.rules(divisor, high),
-                bands: Vec::new(),
-            }],
+            panels: self.panel(1.0, marks.collect(), divisor, high),
             keys: keys(self.runs),
             rows: Rows::new("Percentile", percents.iter().map(|percent| named(*percent)).collect(), Snap::Near),
             log: Some(Log {
@@ -175,8 +164,7 @@ impl MetricChart<'_> {
         let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
         let tail = tail.into_iter().filter(|(_, needed)| most >= Some(*needed));
         let whole = (0..100).map(f64::from);
-        let inner = whole.chain(tail.map(|(percent, _)| percent));
-        inner.chain([100.0]).collect()
+        whole.chain(tail.map(|(percent, _)| percent)).chain([100.0]).collect()
     }
 
     fn histogram(&self) -> Chart {
@@ -242,13 +230,7 @@ impl MetricChart<'_> {
             .to_owned(),
             seen: self.seen(),
             x: Axis::new(format!("{short} ({unit})"), low, high, Ticks::Numbers),
-            panels: vec![Panel {
-                y: Axis::new("share of samples", 0.0, scale::round_end(most, 4), Ticks::Percent),
-                height: 220.0,
-                marks,
-                rules: self.rules(divisor, high),
-                bands: Vec::new(),
-            }],
+            panels: self.panel(scale::round_end(most, 4), marks, divisor, high),
             keys: keys(self.runs),
             rows: Rows::new(short, edges.windows(2).map(name_of_bar).collect(), Snap::X),
             log: None,

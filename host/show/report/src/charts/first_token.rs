@@ -67,20 +67,19 @@ fn chart(split: &FirstToken, [name, title]: [String; 2]) -> Chart {
                 points.push(Point { x: *from, to, y: Some(row as f64) });
             }
             let share = parts.share(ms).map(percent).unwrap_or_default();
-            cells.push(Some(Cell {
-                x: to,
-                y: row as f64,
-                text: format!("{}, {share}", milliseconds(ms)),
-            }));
+            let text = format!("{}, {share}", milliseconds(ms));
+            cells.push(Some(Cell { x: to, y: row as f64, text }));
             *from = to;
         }
-        marks.push(
-            Mark::new(keys.len(), Shape::Spans(BAR), points).with_column(label.clone(), cells),
-        );
+        let bars = Mark::new(keys.len(), Shape::Spans(BAR), points);
+        marks.push(bars.with_column(&*label, cells));
         keys.push(Key { label, tone: tone(part) });
     }
     let high = upto.iter().copied().fold(0.0, f64::max);
+    let high = if high > 0.0 { high * 1.02 } else { 1.0 };
     let many = rows.len() as f64;
+    let mean = &split.mean;
+    let y = Axis::new("", -0.8, many - 0.6, Ticks::Names);
     let excess = split.contradiction(count).map(|words| format!(" {words}"));
     Chart {
         name,
@@ -89,22 +88,9 @@ fn chart(split: &FirstToken, [name, title]: [String; 2]) -> Chart {
             "Each bar is the mean time from due to first token of some requests, by its parts.{}",
             excess.unwrap_or_default()
         ),
-        seen: format!(
-            "Of a mean of {}: {}.",
-            milliseconds(split.mean.whole_ms),
-            split.mean.shares()
-        ),
-        x: Axis::new(
-            "time since due (ms)",
-            0.0,
-            if high > 0.0 { high * 1.02 } else { 1.0 },
-            Ticks::Numbers,
-        ),
-        panels: vec![Panel::new(
-            Axis::new("", -0.8, many - 0.6, Ticks::Names),
-            (many + 0.2) * ROW,
-            marks,
-        )],
+        seen: format!("Of a mean of {}: {}.", milliseconds(mean.whole_ms), mean.shares()),
+        x: Axis::new("time since due (ms)", 0.0, high, Ticks::Numbers),
+        panels: vec![Panel::new(y, (many + 0.2) * ROW, marks)],
         keys,
         rows: Rows::new("Requests", rows.into_iter().map(|(name, _)| name).collect(), Snap::Y),
         log: None,

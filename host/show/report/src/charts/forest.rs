@@ -59,35 +59,26 @@ pub fn chart(forest: &Forest) -> Chart {
         _ => row.name.clone(),
     };
     let marks = kinds.iter().enumerate().flat_map(|(key, (kind, head, _))| {
-        let own = || {
-            let rows = forest.rows.iter().enumerate();
-            rows.filter(move |(_, row)| row.is_better == *kind)
-        };
+        let rows = || forest.rows.iter().enumerate();
+        let own = || rows().filter(|(_, row)| row.is_better == *kind);
         let intervals = own().filter_map(|(at, row)| {
-            let [from, to] = row.interval?;
-            Some(Point { x: from, to, y: Some(at as f64) })
+            let [x, to] = row.interval?;
+            Some(Point { x, to, y: Some(at as f64) })
         });
-        let cells = forest.rows.iter().enumerate().map(|(at, row)| {
-            (row.is_better == *kind).then(|| Cell {
-                x: row.share,
-                y: at as f64,
-                text: row.text.clone(),
-            })
+        let spots = own().map(|(at, row)| Point::at(row.share, at as f64));
+        let cells = rows().map(|(at, row)| {
+            let is_own = row.is_better == *kind;
+            is_own.then(|| Cell { x: row.share, y: at as f64, text: row.text.clone() })
         });
         [
             Mark::new(key, Shape::Spans(2.0), intervals.collect()),
-            Mark::new(
-                key,
-                Shape::Spots,
-                own().map(|(at, row)| Point::at(row.share, at as f64)).collect(),
-            )
-            .with_column((*head).to_owned(), cells.collect()),
+            Mark::new(key, Shape::Spots, spots.collect()).with_column(*head, cells.collect()),
         ]
     });
     let marks = marks.collect();
     let count = forest.rows.len() as f64;
-    let seen = forest.rows.iter();
-    let seen = seen.map(|row| format!("{}: {}.", row.name, row.text));
+    let y = Axis::new("", -0.8, count - 0.6, Ticks::Names);
+    let seen = forest.rows.iter().map(|row| format!("{}: {}.", row.name, row.text));
     Chart {
         name: forest.name.clone(),
         title: forest.title.clone(),
@@ -95,11 +86,8 @@ pub fn chart(forest: &Forest) -> Chart {
         seen: seen.collect::<Vec<_>>().join(" "),
         x: Axis::new(forest.x.clone(), low, high, Ticks::Percent),
         panels: vec![Panel {
-            y: Axis::new("", -0.8, count - 0.6, Ticks::Names),
-            height: (count + 0.2) * ROW,
-            marks,
             rules: vec![Rule::new(Side::X, 0.0, forest.zero.clone())],
-            bands: Vec::new(),
+            ..Panel::new(y, (count + 0.2) * ROW, marks)
         }],
         keys: kinds
             .into_iter()
@@ -134,6 +122,7 @@ fn ends(rows: &[Difference]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart::{Look, Width, svg};
 
     fn row(share: f64, interval: Option<[f64; 2]>, is_better: Option<bool>) -> Difference {
         Difference {
@@ -182,9 +171,7 @@ mod tests {
         let chart = chart(&forest);
         let keys: Vec<&str> = chart.keys.iter().map(|key| &*key.label).collect();
         assert_eq!(keys, ["better", "worse"], "only what is drawn");
-        let look =
-            crate::chart::Look { width: crate::chart::Width::Narrow, log: false, alone: None };
-        let svg = crate::chart::svg(&chart, look);
+        let svg = svg(&chart, Look { width: Width::Narrow, log: false, alone: None });
         let wide = Forest {
             rows: vec![
                 row(0.01, Some([-0.02, 0.04]), None),

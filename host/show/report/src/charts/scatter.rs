@@ -50,10 +50,9 @@ struct Kind {
 /// The plot; `None` if all points are at the same place, or there are none.
 fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
     let points = |run: &RunView| -> Vec<(f64, f64)> {
-        let dots = run.view.dots.iter();
-        dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
+        run.view.dots.iter().filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
     };
-    let of_runs: Vec<Vec<(f64, f64)>> = runs.iter().map(points).collect();
+    let of_runs: Vec<_> = runs.iter().map(points).collect();
     let all = || of_runs.iter().flatten();
     let low = all().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
     let high = all().map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
@@ -87,10 +86,8 @@ fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
             })
             .collect();
         let medians = cells.iter().flatten().map(|cell| Point::at(cell.x, cell.y));
-        marks.push(
-            Mark::new(number, Shape::Line, medians.collect())
-                .with_column(runs[number].label.clone(), cells),
-        );
+        let line = Mark::new(number, Shape::Line, medians.collect());
+        marks.push(line.with_column(&*runs[number].label, cells));
     }
     let seen = sentences(runs, |number| {
         let points = &of_runs[number];
@@ -105,39 +102,24 @@ fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
     });
     let answered: u64 = runs.iter().map(|run| run.reported.summary.requests.successful).sum();
     let shown = all().count() as u64;
-    let note = if shown < answered {
-        format!(
-            "{} The chart shows {} of {}, spread evenly over the run.",
-            kind.note,
-            count(shown),
-            count(answered)
-        )
-    } else {
-        kind.note.to_owned()
-    };
+    let mut note = kind.note.to_owned();
+    if shown < answered {
+        let [shown, answered] = [shown, answered].map(count);
+        note += &format!(" The chart shows {shown} of {answered}, spread evenly over the run.");
+    }
+    let rows = (0..PARTS).map(|part| (kind.words)(edge(part), edge(part + 1)));
     let margin = (high - low) * 0.02;
+    let begin = if low < high * 0.4 { 0.0 } else { low - margin };
+    let y = Axis::new(format!("TTFT ({unit})"), 0.0, end(ttft.max() / divisor), Ticks::Numbers);
     Some(Chart {
         name: kind.name.to_owned(),
         title: kind.title.to_owned(),
         note,
         seen,
-        x: Axis::new(
-            kind.axis.to_owned(),
-            if low < high * 0.4 { 0.0 } else { low - margin },
-            high + margin,
-            Ticks::Numbers,
-        ),
-        panels: vec![Panel::new(
-            Axis::new(format!("TTFT ({unit})"), 0.0, end(ttft.max() / divisor), Ticks::Numbers),
-            220.0,
-            marks,
-        )],
+        x: Axis::new(kind.axis, begin, high + margin, Ticks::Numbers),
+        panels: vec![Panel::new(y, 220.0, marks)],
         keys: keys(runs),
-        rows: Rows::new(
-            kind.head.to_owned(),
-            (0..PARTS).map(|part| (kind.words)(edge(part), edge(part + 1))).collect(),
-            Snap::X,
-        ),
+        rows: Rows::new(kind.head, rows.collect(), Snap::X),
         log: Some(Log {
             side: Side::Y,
             low: round_begin((ttft.min() / divisor).max(ttft.max() / divisor * 1e-5).max(1e-6)),

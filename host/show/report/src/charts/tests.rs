@@ -242,16 +242,14 @@ fn phases_before_the_first_token_are_the_servers() {
     );
     // A server that states more than there was does not draw over the decoding.
     for exchange in &mut run {
-        let timings = exchange.timings.as_mut().unwrap();
-        timings.prefill = Some(Nanos(5_000_000_000));
+        exchange.timings.as_mut().unwrap().prefill = Some(Nanos(5_000_000_000));
     }
     let all = charts(&run);
     let phases = named(&all, "phases");
     let ends = |label: &str| {
         let key = keys(phases).iter().position(|key| *key == label).unwrap();
         let marks = &phases.panels[0].marks;
-        let mark = marks.iter().find(|mark| mark.key == key).unwrap();
-        mark.points.clone()
+        marks.iter().find(|mark| mark.key == key).unwrap().points.clone()
     };
     let decoding = ends("decoding");
     for (prefill, decoding) in ends("prefill").iter().zip(&decoding) {

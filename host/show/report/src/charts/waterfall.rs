@@ -119,9 +119,7 @@ fn until_first(
     ended: Option<f64>,
 ) -> [Interval; 6] {
     let mut phases = [None; 6];
-    let Some((sent, end)) = sent.zip(first.or(ended)) else {
-        return phases;
-    };
+    let Some((sent, end)) = sent.zip(first.or(ended)) else { return phases };
     let Some(split) = request.split.filter(|_| first.is_some()) else {
         phases[3] = (end > sent).then_some((sent, end));
         return phases;
@@ -165,24 +163,16 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
         let points = placed().filter_map(|(row, (request, span))| {
             let (from, to) = (*span)?;
             let offset = offset(request);
-            Some(Point {
-                x: (offset + from) / divisor,
-                to: (offset + to) / divisor,
-                y: Some(row as f64),
-            })
+            let [x, to] = [from, to].map(|at| (offset + at) / divisor);
+            Some(Point { x, to, y: Some(row as f64) })
         });
         let cells = placed().map(|(row, (request, span))| {
             let (from, to) = (*span)?;
-            Some(Cell {
-                x: (offset(request) + to) / divisor,
-                y: row as f64,
-                text: milliseconds(to - from),
-            })
+            let x = (offset(request) + to) / divisor;
+            Some(Cell { x, y: row as f64, text: milliseconds(to - from) })
         });
-        marks.push(
-            Mark::new(keys.len(), Shape::Spans(phase_height(tone)), points.collect())
-                .with_column(label.to_owned(), cells.collect()),
-        );
+        let bars = Mark::new(keys.len(), Shape::Spans(phase_height(tone)), points.collect());
+        marks.push(bars.with_column(label, cells.collect()));
         keys.push(Key { label: label.to_owned(), tone: Tone::Phase(tone) });
     }
     let end = |request: &Request| over(request) / divisor;
@@ -202,42 +192,36 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
     if let Some(last) = marks.len().checked_sub(1) {
         for column in [
             column("from due time to end", &|request| {
-                let took = (request.over_s() - request.due_s) * 1000.0;
-                Some(milliseconds(took)).filter(|_| request.sent_s.is_some())
+                Some(milliseconds(took_ms(request))).filter(|_| request.sent_s.is_some())
             }),
             column("tokens", &|request| {
                 Some(tokens(request)).filter(|_| request.failure.is_none())
             }),
         ] {
-            marks.push(Mark {
-                key: marks[last].key,
-                shape: Shape::Unseen,
-                points: Vec::new(),
-                column: Some(column),
-            });
+            let unseen = Mark::new(marks[last].key, Shape::Unseen, Vec::new());
+            marks.push(Mark { column: Some(column), ..unseen });
         }
     }
-    let failed = requests.iter().enumerate();
-    let crosses: Vec<Point> = failed
-        .filter(|(_, request)| request.failure.is_some())
-        .map(|(row, request)| Point::at(end(request), row as f64))
-        .collect();
-    if !crosses.is_empty() {
+    let crosses = requests.iter().enumerate().filter(|(_, request)| request.failure.is_some());
+    let crosses: Vec<Point> =
+        crosses.map(|(row, request)| Point::at(end(request), row as f64)).collect();
+    let failed = crosses.len();
+    if failed > 0 {
         let failures =
             column("failed", &|request| request.failure.map(|class| class.name().to_owned()));
-        marks.push(Mark {
-            key: keys.len(),
-            shape: Shape::Crosses,
-            points: crosses.clone(),
-            column: Some(failures),
-        });
+        let crosses = Mark::new(keys.len(), Shape::Crosses, crosses);
+        marks.push(Mark { column: Some(failures), ..crosses });
         keys.push(Key { label: "failed".to_owned(), tone: Tone::Failed });
     }
     let [name, title] = of_run(runs, number, kind.name, kind.title);
-    let longest = requests.iter().map(|request| request.over_s() - request.due_s);
-    let longest = longest.fold(0.0, f64::max) * 1000.0;
+    let longest = requests.iter().map(took_ms).fold(0.0, f64::max);
     let margin = (high - low) * 0.01;
     let rows = requests.len().max(1) as f64;
+    let axis = match kind.from_due {
+        true => format!("time since due ({unit})"),
+        false => "time since the measurement began (s)".to_owned(),
+    };
+    let y = Axis::new("", -0.5, rows - 0.5, Ticks::None);
     Chart {
         name,
         title,
@@ -245,29 +229,20 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
         seen: format!(
             "{} requests, {} of them failed; the longest took {} from its due time.",
             requests.len(),
-            crosses.len(),
+            failed,
             milliseconds(longest)
         ),
-        x: Axis::new(
-            if kind.from_due {
-                format!("time since due ({unit})")
-            } else {
-                "time since the measurement began (s)".to_owned()
-            },
-            low / divisor,
-            (high + margin) / divisor,
-            Ticks::Numbers,
-        ),
-        panels: vec![Panel::new(
-            Axis::new("", -0.5, rows - 0.5, Ticks::None),
-            (rows * ROW).max(40.0),
-            marks,
-        )],
+        x: Axis::new(axis, low / divisor, (high + margin) / divisor, Ticks::Numbers),
+        panels: vec![Panel::new(y, (rows * ROW).max(40.0), marks)],
         keys,
         rows: Rows::new("Request", requests.iter().map(named).collect(), Snap::Y),
         log: None,
         form: Form::Full,
     }
+}
+
+fn took_ms(request: &Request) -> f64 {
+    (request.over_s() - request.due_s) * 1000.0
 }
 
 fn named(request: &Request) -> String {

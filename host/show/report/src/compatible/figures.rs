@@ -215,8 +215,7 @@ impl Request {
                 input: match tool {
                     Tool::Vllm => seen.input,
                     Tool::Sglang | Tool::Lmdeploy => {
-                        let usage = exchange.usage.and_then(|usage| usage.input_tokens);
-                        usage.or(seen.input)
+                        exchange.usage.and_then(|usage| usage.input_tokens).or(seen.input)
                     }
                 },
                 output: seen.output.filter(|_| seen.answered).unwrap_or(0),

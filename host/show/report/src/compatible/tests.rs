@@ -189,8 +189,7 @@ fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str])
             || unmeasured.iter().any(|part| key.contains(part))
     };
     let keys = |of: &Value| -> Vec<String> {
-        let keys = of.as_object().unwrap().keys();
-        keys.filter(|key| !left_out(key)).cloned().collect()
+        of.as_object().unwrap().keys().filter(|key| !left_out(key)).cloned().collect()
     };
     let (our_keys, their_keys) = (keys(&ours), keys(theirs));
     let known: Vec<&String> = our_keys.iter().filter(|key| their_keys.contains(key)).collect();

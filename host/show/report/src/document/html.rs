@@ -40,8 +40,7 @@ pub(super) fn html(page: &Document) -> String {
         slugs.next(given);
     }
     let names = headings.into_iter().map(|heading| {
-        let given = heading.name.clone();
-        let name = given.unwrap_or_else(|| slugs.next(&heading.text.to_plain()));
+        let name = heading.name.clone().unwrap_or_else(|| slugs.next(&heading.text.to_plain()));
         (heading, name)
     });
     let names = names.collect();

@@ -25,9 +25,7 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
 }
 
 pub(super) fn range(bar: &Bar, unit: &str) -> String {
-    let width = bar.to - bar.from;
-    let whole = unit != "s" && width == 1.0;
-    if whole {
+    if unit != "s" && bar.to - bar.from == 1.0 {
         short(bar.from, 6)
     } else {
         format!("{} to {}", short(bar.from, 6), short(bar.to, 6))
@@ -42,7 +40,10 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
     let low = bars.first().map_or(0.0, |bar| bar.from);
     let high = bars.last().map_or(1.0, |bar| bar.to);
     let value = |value: f64| format!("{} {unit}", short(value, 4));
-    let rules = [("P50", lengths.p50), ("P99", lengths.p99)];
+    let rules = [("P50", lengths.p50), ("P99", lengths.p99)]
+        .map(|(label, at)| Rule::new(Side::X, at, format!("{label} {}", value(at))));
+    let y = Axis::new("share of values", 0.0, scale::round_end(most, 4), Ticks::Percent);
+    let marks = vec![Mark::new(0, Shape::Bars, points).with_column("share", cells)];
     Chart {
         name: name.to_owned(),
         title: format!("{title}, histogram"),
@@ -56,15 +57,7 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
             value(lengths.max)
         ),
         x: Axis::new(format!("{title} ({unit})"), low, high, Ticks::Numbers),
-        panels: vec![Panel {
-            y: Axis::new("share of values", 0.0, scale::round_end(most, 4), Ticks::Percent),
-            height: 220.0,
-            marks: vec![Mark::new(0, Shape::Bars, points).with_column("share", cells)],
-            rules: rules
-                .map(|(label, at)| Rule::new(Side::X, at, format!("{label} {}", value(at))))
-                .into(),
-            bands: Vec::new(),
-        }],
+        panels: vec![Panel { rules: rules.into(), ..Panel::new(y, 220.0, marks) }],
         keys: vec![Key { label: title.to_owned(), tone: Tone::Series(0) }],
         rows: Rows::new(unit, bars.iter().map(|bar| range(bar, unit)).collect(), Snap::X),
         log: None,

@@ -207,8 +207,7 @@ fn cache(page: &mut Page, outlook: &Outlook) {
 
 fn remarks(page: &mut Page, outlook: &Outlook) {
     for remark in &outlook.remarks {
-        let first = remark.first.as_ref();
-        let first = first.map(|first| format!("; the first: {}", plain(first)));
+        let first = remark.first.as_ref().map(|first| format!("; the first: {}", plain(first)));
         let words = format!(
             "{} {}: {}{}",
             count(remark.count),

@@ -16,9 +16,7 @@ pub type Comparison = Result<Compared, Vec<Obstacle>>;
 
 /// Differences between runs that should agree, for people.
 pub(super) fn obstacles(runs: &[RunView], compared: &Comparison) -> Vec<Text> {
-    let Err(obstacles) = compared else {
-        return Vec::new();
-    };
+    let Err(obstacles) = compared else { return Vec::new() };
     let words = obstacles.iter().map(|obstacle| {
         let mut named = obstacle.clone();
         let mut lettered = (0..).map(letter).zip(runs);
@@ -88,8 +86,7 @@ fn row(runs: &[RunView], compared: &Comparison, figure: &Figure, label: Span) ->
         let mut cell = Vec::new();
         cell.extend(value.map(|value| Span::Plain(text(value))));
         if number > 0 && value.is_some() {
-            let by = value.zip(first);
-            let by = by.map(|(value, first)| (value - first) / first * 100.0);
+            let by = value.zip(first).map(|(value, first)| (value - first) / first * 100.0);
             let judged = compared.as_ref().ok();
             let judged = judged.and_then(|of| of.row(&letter(number), &name)?.judgement);
             let (tone, arrow) = match (judged, by) {

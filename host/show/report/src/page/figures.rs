@@ -14,8 +14,7 @@ pub(crate) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL,
 pub(crate) const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
 
 pub(super) fn label(metric: &str) -> &str {
-    let place = HEADLINE.iter().position(|known| *known == metric);
-    place.map_or(metric, |place| LABELS[place])
+    HEADLINE.iter().position(|known| *known == metric).map_or(metric, |place| LABELS[place])
 }
 
 pub(super) fn sure(summary: &Summary, wanted: impl Fn(&Row) -> bool) -> Table {
@@ -160,8 +159,7 @@ fn histograms(counted: &[&str]) -> Option<String> {
 
 /// The speeds of the slowest users, which have no column among the high percentiles.
 fn slowest(summary: &Summary) -> Option<String> {
-    let lowest = mirrored(&summary.run.percentiles);
-    let lowest = lowest.into_iter().reduce(f64::min)?;
+    let lowest = mirrored(&summary.run.percentiles).into_iter().reduce(f64::min)?;
     let speeds = metric::single().filter(|(metric, _)| metric.unit == Unit::TokensPerSecond);
     let speeds = speeds.filter_map(|(metric, _)| {
         let least = summary.metric(metric.name)?.percentile(lowest)?;
@@ -231,9 +229,7 @@ fn accepted(run: &RunView, runs: usize) -> [(String, Table); 3] {
             "Steps that accepted at position",
         ]);
         for group in groups {
-            let Some(steps) = &group.speculation else {
-                continue;
-            };
+            let Some(steps) = &group.speculation else { continue };
             let length = steps.acceptance_length;
             table.row([
                 name(&group.name),

@@ -23,9 +23,7 @@ pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>)
     page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill by the server's own timings. The rest is the network and the front end, or unexplained.");
     charts.into_iter().for_each(|chart| page.chart(chart));
     for (run, split) in runs_with_parts {
-        if runs.len() > 1 {
-            page.heading(3, run.label.as_str());
-        }
+        super::label(page, runs, run);
         page.table(table(split));
         page.remark(format!("Requests: {}.", split.counted(count)));
         if let Some(words) = split.contradiction(count) {
@@ -49,9 +47,7 @@ fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
     }
     page.remark("Means by the server's own series, over all requests that it observed during the measurement. They give no request's own time; the rest is unexplained.");
     for (run, split) in runs_with_parts {
-        if runs.len() > 1 {
-            page.heading(3, run.label.as_str());
-        }
+        super::label(page, runs, run);
         let mut table = Table::new(["Part", "Mean (ms)", "Share"]);
         let whole = [(WHOLE, split.whole_ms)];
         for (name, ms) in split.named().into_iter().chain(whole) {

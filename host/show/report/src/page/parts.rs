@@ -68,8 +68,7 @@ fn joined(sentences: &[String]) -> Option<String> {
 }
 
 fn dataset(summary: &Summary) -> Vec<Pair> {
-    let remarks = summary.dataset.iter().flat_map(|dataset| &dataset.remarks);
-    let pairs = remarks.map(|remark| {
+    let pairs = summary.dataset.iter().flat_map(|dataset| &dataset.remarks).map(|remark| {
         let first = remark.first.as_ref().map(|first| format!(", first {first}"));
         Pair {
             name: format!("{}: {}", remark.what.name(), remark.reason),
@@ -115,8 +114,7 @@ fn each_device(summary: &Summary) -> impl Iterator<Item = Pair> {
 fn scored(score: &Score) -> String {
     let bounds = score.confidence;
     let bounds = bounds.map(|bounds| format!(" ({})", bounds.label(" to ", |end| fixed(end, 4))));
-    let unjudged = score.unjudged.label();
-    let unjudged = unjudged.map(|words| format!("; not judged: {words}"));
+    let unjudged = score.unjudged.label().map(|words| format!("; not judged: {words}"));
     format!(
         "{}{}, mean of {}{}",
         fixed(score.mean, 4),

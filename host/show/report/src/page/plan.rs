@@ -110,9 +110,7 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
 
 /// Describes the performance of this client during the measurement.
 pub(super) fn client(summary: &Summary) -> Vec<Pair> {
-    let Some(client) = &summary.client else {
-        return Vec::new();
-    };
+    let Some(client) = &summary.client else { return Vec::new() };
     let share = |thread: &Thread| {
         let most = thread.cpu_most.map(|most| format!(", at most {} in a second", percent(most)));
         format!("{}{}", percent(thread.cpu), most.unwrap_or_default())
@@ -148,8 +146,7 @@ fn redacted(plan: &Plan) -> Value {
     if let Some(body) = value.pointer_mut("/request/extra-body") {
         match body {
             Value::Object(fields) => {
-                let hidden = fields.values_mut();
-                hidden.for_each(|value| *value = Value::String(HIDDEN.to_owned()));
+                fields.values_mut().for_each(|value| *value = Value::String(HIDDEN.to_owned()));
             }
             other => *other = Value::String(HIDDEN.to_owned()),
         }

@@ -136,13 +136,10 @@ fn loads(config: &Config, tier: usize, levels: &[&Level]) -> Table {
     let load = format!("Load ({})", unit(config.load));
     let mut table = Table::new([load.as_str(), "Requests", "Runs", "Result", "Why"]);
     for level in levels {
-        let Some(decided) = level.tiers.get(tier) else {
-            continue;
-        };
+        let Some(decided) = level.tiers.get(tier) else { continue };
         let (text, tone) = word(decided);
         let words = decided.to_string();
-        let why = words.strip_prefix(text).unwrap_or(&words);
-        let why = why.trim_start_matches([':', ',', ' ']);
+        let why = words.strip_prefix(text).unwrap_or(&words).trim_start_matches([':', ',', ' ']);
         let text = if level.confirms { format!("{text} (confirming)") } else { text.to_owned() };
         table.row([
             short(level.at).into(),

@@ -41,9 +41,7 @@ pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document 
 }
 
 fn title(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> String {
-    let Some(workload) = workload else {
-        return name.to_owned();
-    };
+    let Some(workload) = workload else { return name.to_owned() };
     let loads = || sweep.planned.iter().map(|at| at.number());
     let least = loads().fold(f64::INFINITY, f64::min);
     let most = loads().fold(0.0, f64::max);

@@ -108,9 +108,7 @@ impl Block {
         label: &str,
         scale: Scale,
     ) {
-        let Some(distribution) = summary.metric(metric) else {
-            return;
-        };
+        let Some(distribution) = summary.metric(metric) else { return };
         let Distribution { mean, median, .. } = distribution;
         let (unit, divisor) = scale;
         let percentiles = &summary.run.percentiles;

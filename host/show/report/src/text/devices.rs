@@ -6,9 +6,7 @@ use result::summary::Summary;
 
 /// Power and energy of all devices together.
 pub(super) fn headline(block: &mut Block, summary: &Summary) {
-    let Some(devices) = &summary.devices else {
-        return;
-    };
+    let Some(devices) = &summary.devices else { return };
     block.section("Devices");
     block.figure("Mean device power (W):", devices.mean_power_w);
     block.figure("Device energy (J):", devices.energy_j);

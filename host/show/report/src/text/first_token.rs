@@ -13,8 +13,7 @@ const WHOLE: &str = "TTFT from due";
 
 /// The shares of the parts in one line.
 pub(super) fn shares(block: &mut Block, summary: &Summary) {
-    let split = summary.first_token.as_ref();
-    let shares = split.map(|split| split.mean.shares());
+    let shares = summary.first_token.as_ref().map(|split| split.mean.shares());
     let shares = shares.filter(|shares| !shares.is_empty());
     block.line("Parts of TTFT from due:", shares);
 }
@@ -40,9 +39,7 @@ pub(super) fn split(block: &mut Block, summary: &Summary) {
 }
 
 fn by_series(block: &mut Block, summary: &Summary) {
-    let Some(split) = &summary.first_token_by_series else {
-        return;
-    };
+    let Some(split) = &summary.first_token_by_series else { return };
     block.section("Where TTFT Goes, by the Server's Series");
     block.prose(&format!("{:<NAME$} {:>10} {:>8}", "Part", "Mean", "Share"));
     let whole = [(WHOLE, split.whole_ms)];
@@ -65,8 +62,7 @@ fn table(block: &mut Block, split: &FirstToken) {
     block.prose(&head);
     let mean = &split.mean;
     let mut row = |name: &str, ms: f64, of: &dyn Fn(&Parts) -> Option<f64>| {
-        let share = mean.share(ms);
-        let share = share.map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
+        let share = mean.share(ms).map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
         let mut row = format!("{name:<NAME$} {ms:>10.2} {share:>8}");
         for around in &split.around {
             let ms = of(&around.mean).map_or("-".to_owned(), |ms| format!("{ms:.2}"));
@@ -146,8 +142,7 @@ Means in ms; around a percentile, the means of the requests with such a TTFT fro
     #[test]
     fn what_cannot_be_is_said() {
         let mut run = run();
-        let timings = run[3].timings.as_mut().unwrap();
-        timings.prefill = Some(ms(1000));
+        run[3].timings.as_mut().unwrap().prefill = Some(ms(1000));
         let drawn = text(&Summary::new(&facts(), &run));
         let excess = "Of 1 of them the server states more time than passed between sending and first \
                     token; the excess is negative.";

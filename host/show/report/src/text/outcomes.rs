@@ -30,9 +30,7 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
 
 /// The output tokens that totals and throughput leave out.
 pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
-    let Some(left_out) = tokens.left_out else {
-        return;
-    };
+    let Some(left_out) = tokens.left_out else { return };
     block.line("Incomplete answers:", Some(left_out.answers));
     block.line("Left out, of incomplete answers (tok):", Some(left_out.output));
     block.count("Incomplete answers, tokens unknown:", left_out.unknown);

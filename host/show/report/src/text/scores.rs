@@ -55,10 +55,10 @@ fn table(
     summary: &Summary,
     groups: impl Fn(&result::summary::Score) -> &[ScoredGroup],
 ) {
-    let rows = summary.scores.iter().flat_map(|(name, score)| {
-        let groups = groups(score).iter();
-        groups.map(move |group| (shown(name), group))
-    });
+    let rows = summary
+        .scores
+        .iter()
+        .flat_map(|(name, score)| groups(score).iter().map(move |group| (shown(name), group)));
     let rows: Vec<(String, &ScoredGroup)> = rows.collect();
     let label = |group: &ScoredGroup| shown(group.name.as_deref().unwrap_or(others));
     let width = |least: &str, lengths: &mut dyn Iterator<Item = usize>| {

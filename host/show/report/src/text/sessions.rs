@@ -74,8 +74,7 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
 
 /// The name of a group as far as a table shows it.
 pub(super) fn name(group: &Group, others: &str) -> String {
-    let name = group.name.as_deref().unwrap_or(others);
-    name.chars().take(NAME).collect()
+    group.name.as_deref().unwrap_or(others).chars().take(NAME).collect()
 }
 
 pub(super) fn dataset(block: &mut Block, summary: &Summary) {

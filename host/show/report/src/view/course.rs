@@ -88,16 +88,11 @@ pub(super) struct Gatherer {
 
 impl Gatherer {
     pub(super) fn from_summary(summary: &Summary, grain: Nanos) -> Self {
-        let origin = summary.run.measure_start.unwrap_or_default();
-        let duration = summary.throughput.duration_s.unwrap_or(0.0);
-        Gatherer::new(origin, Nanos::from_secs_f64(duration), grain)
-    }
-
-    fn new(origin: Nanos, duration: Nanos, grain: Nanos) -> Self {
+        let duration = Nanos::from_secs_f64(summary.throughput.duration_s.unwrap_or(0.0));
         let grain = Nanos(grain.0.max(1));
         let spans = duration.0.div_ceil(grain.0).max(1) as usize;
         Gatherer {
-            origin,
+            origin: summary.run.measure_start.unwrap_or_default(),
             duration,
             grain,
             tokens: vec![0; spans],
@@ -109,65 +104,47 @@ impl Gatherer {
     }
 
     pub(super) fn add(&mut self, reading: &Reading<'_>, facts: &RunFacts) {
-        let capped = facts.run.max_in_flight.is_some();
         let exchange = reading.exchange;
+        let (origin, grain, spans) = (self.origin, self.grain, self.failed.len());
+        let place = |at: Nanos| ((at.since(origin).0 / grain.0) as usize).min(spans - 1);
         if exchange.is_ok() {
-            let (origin, grain) = (self.origin, self.grain);
-            let tokens = &mut self.tokens;
-            let last = tokens.len() - 1;
             reading.each_token_arrival(|at, more| {
-                let place = (at.since(origin).0 / grain.0) as usize;
-                let sum = &mut tokens[place.min(last)];
+                let sum = &mut self.tokens[place(at)];
                 *sum = sum.saturating_add(more);
             });
             if let Some((sent, ttft)) = exchange.sent.zip(reading.ttft()) {
-                let place = (sent.since(origin).0 / grain.0) as usize;
-                let (sum, count) = &mut self.ttft[place.min(last)];
+                let (sum, count) = &mut self.ttft[place(sent)];
                 *sum = sum.saturating_add((ttft * 1e6).round() as u64);
                 *count += 1;
             }
         }
         if let Some((sent, end)) = exchange.sent.zip(ended(exchange)) {
-            self.in_flight.add(sent.since(self.origin), end.since(self.origin));
+            self.in_flight.add(sent.since(origin), end.since(origin));
         }
-        if capped {
-            let spans = self.failed.len();
-            let waiting = self.waiting.get_or_insert_with(|| Occupancy::new(self.grain, spans));
-            let never = self.origin + self.duration;
-            if let Some(until) = waited_until(exchange, never) {
-                waiting.add(exchange.due.since(self.origin), until.since(self.origin));
+        if facts.run.max_in_flight.is_some() {
+            let waiting = self.waiting.get_or_insert_with(|| Occupancy::new(grain, spans));
+            if let Some(until) = waited_until(exchange, origin + self.duration) {
+                waiting.add(exchange.due.since(origin), until.since(origin));
             }
         }
         if exchange.has_failed() {
-            let at = exchange.ended.unwrap_or(exchange.due).since(self.origin);
-            let place = (at.0 / self.grain.0) as usize;
-            let last = self.failed.len() - 1;
-            self.failed[place.min(last)] += 1;
+            self.failed[place(exchange.ended.unwrap_or(exchange.due))] += 1;
         }
     }
 
     pub(super) fn finish(self, facts: &RunFacts) -> Course {
-        let lengths: Vec<f64> = (0..self.failed.len() as u64)
-            .map(|place| {
-                let rest = self.duration.since(Nanos(place.saturating_mul(self.grain.0)));
-                rest.min(self.grain).as_secs_f64()
-            })
-            .collect();
-        let mean = |occupancy: Occupancy| -> Vec<f64> {
-            let seconds = occupancy.seconds();
-            let means = seconds.iter().zip(&lengths);
-            means.map(|(sum, length)| per(*sum, *length)).collect()
-        };
-        let known = self.tokens.iter().any(|tokens| *tokens > 0);
-        let rates = || {
-            let rates = self.tokens.iter().zip(&lengths);
-            rates.map(|(sum, length)| per(*sum as f64, *length)).collect()
-        };
         let spans = (0..self.failed.len() as u64).map(|place| {
             let from = Nanos(place.saturating_mul(self.grain.0));
             let to = (from + self.grain).min(self.duration);
             (self.origin + from, self.origin + to)
         });
+        let lengths = spans.clone().map(|(from, to)| to.since(from).as_secs_f64());
+        let rates = |sums: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
+            sums.zip(lengths.clone()).map(|(sum, length)| per(sum, length)).collect()
+        };
+        let mean = |occupancy: Occupancy| rates(&mut occupancy.seconds().into_iter());
+        let known = self.tokens.iter().any(|tokens| *tokens > 0);
+        let mut tokens = self.tokens.iter().map(|sum| *sum as f64);
         let devices = facts.devices.as_ref();
         let power = devices.and_then(|recording| recording.power_over(spans.clone()));
         let server = facts.series.as_ref().map(|recording| {
@@ -184,7 +161,7 @@ impl Gatherer {
             server: server.unwrap_or_default(),
             grain_s: self.grain.as_secs_f64(),
             duration_s: self.duration.as_secs_f64(),
-            tokens_per_s: known.then(rates),
+            tokens_per_s: known.then(|| rates(&mut tokens)),
             in_flight: mean(self.in_flight),
             waiting: self.waiting.map(mean),
             failed: self.failed,

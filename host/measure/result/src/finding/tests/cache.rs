@@ -26,8 +26,7 @@ fn found_of(
     let cache = Some(cache(policy, reusable, server, cached));
     let summary = Summary::new(&RunFacts { cache, ..facts() }, &[reply(0, 1000, &[])]);
     let own = [Id::CacheDiffers, Id::WarmByAccident, Id::WarmCache];
-    let findings = findings(&summary).into_iter();
-    let findings = findings.filter(|finding| own.contains(&finding.id));
+    let findings = findings(&summary).into_iter().filter(|finding| own.contains(&finding.id));
     findings.map(|finding| (finding.id, finding.severity)).collect()
 }
 

@@ -42,8 +42,7 @@ fn throttled(bit: u64, tenths: f64) -> Vec<(Id, Severity, String)> {
             ..Reading::default()
         })
     });
-    let found = found.into_iter();
-    found.map(|it| (it.id, it.severity, it.seen)).collect()
+    found.into_iter().map(|it| (it.id, it.severity, it.seen)).collect()
 }
 
 #[test]

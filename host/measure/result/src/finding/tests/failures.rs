@@ -22,8 +22,7 @@ fn failures_that_a_high_percentile_hides_are_noted() {
             let again = run[index as usize % 100].clone();
             run.push(Exchange { index, ..again });
         }
-        let failed = run.iter_mut().take(count as usize);
-        failed.for_each(|exchange| fail(exchange, Class::Truncated));
+        run.iter_mut().take(count as usize).for_each(|exchange| fail(exchange, Class::Truncated));
         for exchange in &mut run {
             delay(exchange, ms(exchange.index));
         }

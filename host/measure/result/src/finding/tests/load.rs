@@ -100,8 +100,7 @@ fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
         }
     }
     let summary = Summary::new(&facts(), &run);
-    let findings = summary.findings.iter();
-    findings.map(|finding| (finding.id, finding.severity)).collect()
+    summary.findings.iter().map(|finding| (finding.id, finding.severity)).collect()
 }
 
 #[test]

@@ -43,8 +43,7 @@ fn page(running: u64, waiting: u64, usage: f64, preempted: u64) -> String {
 }
 
 fn ids(findings: &[Finding]) -> Vec<(Id, Severity)> {
-    let findings = findings.iter();
-    findings.map(|it| (it.id, it.severity)).collect()
+    findings.iter().map(|it| (it.id, it.severity)).collect()
 }
 
 #[test]

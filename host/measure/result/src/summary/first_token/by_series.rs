@@ -2,9 +2,6 @@
 //! means over the stages of all requests. No request's own time is known, so there are no
 //! percentiles.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{NOTHING_MS, Parts, UNEXPLAINED};
 use ::series::{Stage, Stages};
 
@@ -13,8 +10,7 @@ use ::series::{Stage, Stages};
 /// This client's parts are of the answered requests with a first token. The stages are means over
 /// all requests that the server observed during the measurement, requests of other clients
 /// included.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct BySeries {
     /// The number of answered requests with a first token.
     pub requests: u64,
@@ -47,8 +43,7 @@ impl BySeries {
     /// The names and times of the parts, in order, and of the unexplained time, if there is any.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let own = [("client", self.client_ms), ("connection", self.connection_ms)];
-        let stages = self.server.stages.iter();
-        let stages = stages.map(|staged| (label(staged.stage), staged.mean_ms));
+        let stages = self.server.stages.iter().map(|staged| (label(staged.stage), staged.mean_ms));
         let rest = self.unexplained_ms;
         let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
         own.into_iter().chain(stages).chain(rest).collect()

@@ -73,9 +73,8 @@ impl Split {
         let ttft = Nanos(split.whole.0.saturating_sub(split.before().0));
 
         let [_, queue, prefill] = stated;
-        for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
-            split.parts[part as usize] = time;
-        }
+        split.parts[Part::Queue as usize] = queue;
+        split.parts[Part::Prefill as usize] = prefill;
         let inside = signed(queue.unwrap_or_default()) + signed(prefill.unwrap_or_default());
         let is_whole = queue.is_some() && prefill.is_some();
         match timings.first_token {
@@ -142,8 +141,7 @@ impl Split {
 /// opened ahead of need, or for another request, may have begun before.
 fn waited(exchange: &Exchange, connection: &Connection, sent: Nanos) -> Nanos {
     let could = exchange.due.max(exchange.granted.unwrap_or_default());
-    let ready = connection.secured.unwrap_or(connection.connected);
-    ready.min(sent).since(connection.begun.max(could))
+    connection.secured.unwrap_or(connection.connected).min(sent).since(connection.begun.max(could))
 }
 
 /// The longest time that is told apart from longer ones, 36 years: so sums and differences of a few
@@ -278,9 +276,7 @@ mod tests {
             (own.waited, own.begun) = (waited, Nanos(begun));
             let [first_token, queue, prefill] = stated.map(|time| time.map(|ns| Nanos(ns.into())));
             exchange.timings = Some(ServerTimings { first_token, queue, prefill, decode: None });
-            let Some(split) = split(&exchange) else {
-                return Ok(());
-            };
+            let Some(split) = split(&exchange) else { return Ok(()) };
             let sum: i64 = Part::ALL.iter().filter_map(|part| split.part(*part)).map(signed).sum();
             prop_assert_eq!(sum + split.unexplained, signed(split.whole));
             prop_assert_eq!(split.whole, Nanos(lag + ttft));

@@ -136,8 +136,7 @@ fn examples_are_the_worst_answers_and_short() {
         ],
     );
     let ids = |name: &str| -> Vec<&str> {
-        let examples = scores[name].examples.iter();
-        examples.map(|example| example.id.as_str()).collect()
+        scores[name].examples.iter().map(|example| example.id.as_str()).collect()
     };
     assert_eq!(ids("exact-match"), ["s4", "s5", "s6"]);
     assert!(ids("contains").is_empty());

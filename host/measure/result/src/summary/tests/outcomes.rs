@@ -78,8 +78,7 @@ fn short_answers_fail_and_cancelled_ones_do_not() {
     assert_eq!(ttft.with_failures.as_ref().unwrap().requests, 2);
     // All requests that should have been sent were sent.
     assert_eq!(summary.metric("send-lag").unwrap().failure_share, None);
-    let short = summary.findings.iter().find(|f| f.id == Id::ShortAnswers);
-    let short = short.unwrap();
+    let short = summary.findings.iter().find(|f| f.id == Id::ShortAnswers).unwrap();
     assert_eq!(
         short.seen,
         "1 of 1 answers ended early although their length was forced, and do not count as complete"
