@@ -47,7 +47,10 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .chain(parts(summaries))
                 .chain(stages(summaries))
                 .chain(wholes(|name| WHOLES.contains(&name)))
-                .chain(scores(summaries).filter(|score| score.better() != Better::Neither))
+                .chain(
+                    scores(summaries.iter().flat_map(|summary| summary.scores.keys()))
+                        .filter(|score| score.better() != Better::Neither),
+                )
                 .collect()
         }
         Choice::All => {
@@ -66,8 +69,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
             metrics
                 .flat_map(|metric| of(metric.name))
                 .chain(wholes(|_| true))
-                .chain(scores(summaries))
-                .chain(run_scores(summaries))
+                .chain(scores(summaries.iter().flat_map(|summary| summary.scores.keys())))
+                .chain(scores(summaries.iter().flat_map(|summary| summary.run_scores.keys())))
                 .collect()
         }
     }
@@ -113,18 +116,10 @@ fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
         .collect()
 }
 
-/// The scores of answers that any of the runs has.
-fn scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let names = summaries.iter().flat_map(|summary| summary.scores.keys());
-    let names: BTreeSet<String> = names.cloned().collect();
-    names.into_iter().map(Figure::Score)
-}
-
-/// The scores of runs as a whole.
-fn run_scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let names = summaries.iter().flat_map(|summary| summary.run_scores.keys());
-    let names: BTreeSet<String> = names.cloned().collect();
-    names.into_iter().map(Figure::Score)
+/// Scores by their names, each once.
+fn scores<'s>(names: impl Iterator<Item = &'s String>) -> impl Iterator<Item = Figure> + use<'s> {
+    let names: BTreeSet<&String> = names.collect();
+    names.into_iter().cloned().map(Figure::Score)
 }
 
 fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {

@@ -136,13 +136,9 @@ impl Samples {
     ) -> Result<Vec<Sample>, PluginError> {
         let samples = samples.map_err(|error| PluginError::from_plugin(&self.plugin, error))?;
         if samples.len() > limit as usize {
-            return Err(self.broken(
-                call,
-                &format!(
-                    "it returned {} samples, but at most {limit} were requested",
-                    samples.len()
-                ),
-            ));
+            let count = samples.len();
+            let what = format!("it returned {count} samples, but at most {limit} were requested");
+            return Err(self.broken(call, &what));
         }
         for sample in &samples {
             let mut hasher = DefaultHasher::new();
@@ -156,10 +152,8 @@ impl Samples {
             if let Some(reference) = &sample.reference
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {
-                return Err(self.broken(
-                    call,
-                    &format!("the reference of sample `{}` is not JSON: {cause}", sample.id),
-                ));
+                let what = format!("the reference of sample `{}` is not JSON: {cause}", sample.id);
+                return Err(self.broken(call, &what));
             }
         }
         Ok(samples)
