@@ -43,7 +43,7 @@ pub use quote::Quote;
 
 /// One result as its tool stated it.
 #[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
     /// The place where it was found.
@@ -132,6 +132,7 @@ model::words! {
         /// A block of that family that none of these tools writes.
         Unknown = "unknown",
     }
+    default Unknown
 }
 
 impl Tool {
@@ -240,20 +241,7 @@ pub struct Sample {
 impl Claim {
     /// A claim of that tool that so far has only its source.
     pub fn new(tool: Tool, source: Source) -> Self {
-        Claim {
-            source,
-            tool,
-            about: About::default(),
-            model: None,
-            scenario: None,
-            asked: Settings::default(),
-            figures: BTreeMap::new(),
-            output_lengths: None,
-            definitions: definitions(tool),
-            paced: false,
-            trimmed: false,
-            samples: Vec::new(),
-        }
+        Claim { source, tool, definitions: definitions(tool), ..Claim::default() }
     }
 
     /// A figure under the tool's own name: `ttft` is the tool's TTFT, whichever metric that is.
@@ -382,12 +370,9 @@ fn in_order(
         }
         if errors.len() > MOST_ERRORS {
             errors.truncate(MOST_ERRORS);
-            errors.push(ReadError {
-                file: file.to_owned(),
-                place: None,
-                what: "there are more mistakes after these".into(),
-                expected: "expected results of one tool; is this the right file?".into(),
-            });
+            let what = "there are more mistakes after these".into();
+            let expected = "expected results of one tool; is this the right file?";
+            errors.push(ReadError::of_file(file, what, expected));
             return Err(errors);
         }
     }
@@ -396,12 +381,8 @@ fn in_order(
 
 /// The error of a file with more than [`MOST_RESULTS`].
 fn too_many(file: &str) -> ReadError {
-    ReadError {
-        file: file.to_owned(),
-        place: None,
-        what: format!("it holds more than {MOST_RESULTS} results"),
-        expected: format!("expected at most {MOST_RESULTS}; split the file"),
-    }
+    let what = format!("it holds more than {MOST_RESULTS} results");
+    ReadError::of_file(file, what, &format!("expected at most {MOST_RESULTS}; split the file"))
 }
 
 impl Source {

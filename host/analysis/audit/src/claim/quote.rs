@@ -1,7 +1,7 @@
 //! Places where a page repeats figures of its results: cells of its tables, sentences that
 //! compare.
 
-use super::page::Page;
+use super::page::{Page, TOO_LARGE};
 use super::seek::{Lines, did, inside, shortened};
 use super::{ReadError, number};
 use schemars::JsonSchema;
@@ -123,14 +123,9 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<FigureMatch>), R
                 hits.push(FigureMatch { at, end: at + more, figure, value: found });
             }
             if hits.len() > MOST_QUOTES {
-                return Err(ReadError {
-                    file: file.to_owned(),
-                    place: None,
-                    what: format!(
-                        "it repeats more than {MOST_QUOTES} figures outside of its results"
-                    ),
-                    expected: "expected a page for people to read; split it".into(),
-                });
+                let what =
+                    format!("it repeats more than {MOST_QUOTES} figures outside of its results");
+                return Err(ReadError::of_file(file, what, TOO_LARGE));
             }
         }
     }
