@@ -49,6 +49,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .chain(wholes(|name| WHOLES.contains(&name)))
                 .chain(
                     scores(summaries.iter().flat_map(|summary| summary.scores.keys()))
+                        .into_iter()
                         .filter(|score| score.better() != Better::Neither),
                 )
                 .collect()
@@ -117,9 +118,9 @@ fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
 }
 
 /// Scores by their names, each once.
-fn scores<'s>(names: impl Iterator<Item = &'s String>) -> impl Iterator<Item = Figure> + use<'s> {
+fn scores<'s>(names: impl Iterator<Item = &'s String>) -> Vec<Figure> {
     let names: BTreeSet<&String> = names.collect();
-    names.into_iter().cloned().map(Figure::Score)
+    names.into_iter().cloned().map(Figure::Score).collect()
 }
 
 fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {

@@ -103,11 +103,23 @@ model::words! {
 
 /// The verdict on a figure.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within the case's tolerance of its own definition.
+    #[default]
     Exact,
     /// Further off, but within the error that the client states.
     WithinStatedError,
@@ -131,7 +143,7 @@ impl Verdict {
 
 /// One figure, or one property of the load, against the truth.
 #[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Check {
     /// The figure, or the property: `ttft.mean`, `load.rate`.
@@ -166,10 +178,8 @@ pub struct ByDefinition {
 /// Checks a number of requests or of tokens, so that sums of them stay within bounds. Errors: the
 /// number that was expected.
 pub(crate) fn few(number: u64) -> Result<(), String> {
-    if number > MOST {
-        return Err(format!("expected at most {MOST}, found {number}"));
-    }
-    Ok(())
+    let fits = (number <= MOST).then_some(());
+    fits.ok_or_else(|| format!("expected at most {MOST}, found {number}"))
 }
 
 impl Part {
@@ -187,11 +197,8 @@ impl Check {
     /// True if it is about times.
     pub(crate) fn is_timed(&self) -> bool {
         let counted = ["requests.", "tokens."];
-        let counts = ["load.requests", "load.prompt-tokens", "load.prompts", "load.prefix"];
-        let others = ["load.retries", "load.seeds"];
-        let name = self.figure.as_str();
-        !counted.iter().any(|beginning| name.starts_with(beginning))
-            && !counts.contains(&name)
-            && !others.contains(&name)
+        let of_load = ["requests", "prompt-tokens", "prompts", "prefix", "retries", "seeds"];
+        !counted.iter().any(|beginning| self.figure.starts_with(beginning))
+            && !self.figure.strip_prefix("load.").is_some_and(|name| of_load.contains(&name))
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use audit::claim::{Claim, Definition, Sample, Stated, Tool, definitions};
+use audit::figures::taken;
 use model::connection::Timestamps;
 use model::exchange::{Exchange, Kind as Event, Phase};
 use result::figure::{Figure, Statistic};
@@ -11,7 +12,7 @@ use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
 use result::summary::first_token::Parts;
 use runs::Reported;
-use statistics::{Ranked, Sorted};
+use statistics::Sorted;
 
 use super::{LATENCIES, STATISTICS, WHOLES};
 
@@ -468,16 +469,6 @@ fn each(tokens: Option<f64>, answered: Option<f64>) -> Option<f64> {
 fn engine(name: Option<&str>, version: Option<&str>) -> Option<String> {
     let version = version.map_or_else(String::new, |version| format!(" {version}"));
     Some(format!("{}{version}", name?))
-}
-
-fn taken(sorted: &Sorted, statistic: Statistic) -> f64 {
-    match statistic {
-        Statistic::Mean => sorted.mean(),
-        Statistic::Std => sorted.std(),
-        Statistic::Min => sorted.min(),
-        Statistic::Max => sorted.max(),
-        Statistic::Percentile(percent) => sorted.percentile(percent),
-    }
 }
 
 /// The facts of an exchange that an explanation needs; `None` if it was not answered.
