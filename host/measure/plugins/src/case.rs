@@ -37,21 +37,19 @@ pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
 use super::backend::{Aside, Control};
-use super::examine;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
-use super::{Info, Plugin, PluginError};
+use super::{Info, Plugin, PluginError, examine};
 use given::Input;
 use model::frame::Framing;
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 use seen::Observations;
 use store::Store;
 use tokenizer::Tokenizer;
 
 pub struct Suite {
-    plugin: Plugin,
-    limits: Limits,
+    pub plugin: Plugin,
+    pub limits: Limits,
     pub cases: Vec<Case>,
 }
 
@@ -71,14 +69,6 @@ impl Suite {
 
     pub fn describe(&self) -> Result<Info, PluginError> {
         examine::describe_with(&self.plugin, self.grants(None, &LogBook::default()))
-    }
-
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
     }
 
     /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved:

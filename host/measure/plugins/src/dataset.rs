@@ -12,8 +12,7 @@ use super::bindings::types::{self, Sample};
 use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Live, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 pub use super::bindings::dataset_world::exports::runner::plugin::dataset::{
     Amount, Remark, Treatment,

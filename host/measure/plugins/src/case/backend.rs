@@ -3,12 +3,11 @@
 
 mod steps;
 
-use super::damage;
 use super::dice::Dice;
-use super::format;
 use super::given::{Ask, Reply};
 use super::reply::{self, Cutting, MESSAGES, Misdeed, Reading, ending_of};
 use super::seen::{Observations, TOLERATED};
+use super::{damage, format};
 use crate::PluginError;
 use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::dice::Dice;
-use super::format;
 use super::given::Draw;
 use super::seen::Observations;
-use super::sessions;
+use super::{format, sessions};
 use crate::PluginError;
 use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};

@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Info, Plugin};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 /// The results of all cases of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
