@@ -42,7 +42,8 @@ pub use error::ReadError;
 pub use quote::Quote;
 
 /// One result as its tool stated it.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde_with_macros::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
     /// The place where it was found.
@@ -53,10 +54,8 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The model, as named there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The settings of the tool.
     pub asked: Settings,
@@ -64,7 +63,6 @@ pub struct Claim {
     /// the tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
     /// The shortest and the longest of all its answers, if it states them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_lengths: Option<Lengths>,
     /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
@@ -82,29 +80,25 @@ pub struct Claim {
 }
 
 /// The place where a claim was found.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Source {
     /// The file as given, `-` for standard input, or `published:` and a name.
     pub file: String,
     /// The line where it begins, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The byte of that line where it begins, from 1: pages that lost their line breaks have many
     /// blocks on a line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// Its place among several in a JSON file: `benchmarks[2]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<String>,
     /// The text just above it on the page: `Optimized benchmark result`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// The page's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
@@ -138,6 +132,7 @@ model::words! {
         /// A block of that family that none of these tools writes.
         Unknown = "unknown",
     }
+    default Unknown
 }
 
 impl Tool {
@@ -162,40 +157,32 @@ impl Tool {
 }
 
 /// The settings of a tool. Settings that the source does not state are absent.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// The number of requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Requests per second; infinite if all were to be sent at once, `"inf"` in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub request_rate: Option<f64>,
     /// The cap on requests in flight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u64>,
     /// Tokens of each prompt, if all were to have the same length.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens of each answer, if all were to have the same length.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The most tokens of an answer, if lengths were to differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub most_output_tokens: Option<u64>,
     /// The shape of the gamma distribution of the times between two requests: 1 is Poisson, less is
     /// burstier.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub burstiness: Option<f64>,
     /// The dataset.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
     /// The seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// True if replies were streamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
 }
 
@@ -254,20 +241,7 @@ pub struct Sample {
 impl Claim {
     /// A claim of that tool that so far has only its source.
     pub fn new(tool: Tool, source: Source) -> Self {
-        Claim {
-            source,
-            tool,
-            about: About::default(),
-            model: None,
-            scenario: None,
-            asked: Settings::default(),
-            figures: BTreeMap::new(),
-            output_lengths: None,
-            definitions: definitions(tool),
-            paced: false,
-            trimmed: false,
-            samples: Vec::new(),
-        }
+        Claim { source, tool, definitions: definitions(tool), ..Claim::default() }
     }
 
     /// A figure under the tool's own name: `ttft` is the tool's TTFT, whichever metric that is.
@@ -320,20 +294,24 @@ impl Claim {
     /// The values of a latency per request in milliseconds, if the source has them, under the
     /// tool's name; for `itl`, all gaps of all requests. Requests that failed have none.
     pub fn values(&self, theirs: &str) -> Vec<f64> {
-        let answered = self.samples.iter().filter(|sample| sample.error.is_none());
-        match theirs {
-            "ttft" => answered.filter_map(|sample| sample.ttft_ms).collect(),
-            "e2e" => answered.filter_map(|sample| sample.e2e_ms).collect(),
-            "tpot" => answered.filter_map(Sample::tpot).collect(),
-            "itl" => answered.flat_map(|sample| sample.gaps_ms.iter().copied()).collect(),
-            _ => Vec::new(),
-        }
+        values(self.samples.iter().filter(|sample| sample.error.is_none()), theirs)
     }
 
     /// States a figure.
     pub fn state(&mut self, figure: impl Into<String>, value: f64, rounding: f64) {
         let stated = Stated { value, rounding };
         self.figures.insert(figure.into(), stated);
+    }
+}
+
+/// The values of a latency of these requests, as [`Claim::values`] has them.
+pub fn values<'s>(samples: impl Iterator<Item = &'s Sample>, theirs: &str) -> Vec<f64> {
+    match theirs {
+        "ttft" => samples.filter_map(|sample| sample.ttft_ms).collect(),
+        "e2e" => samples.filter_map(|sample| sample.e2e_ms).collect(),
+        "tpot" => samples.filter_map(Sample::tpot).collect(),
+        "itl" => samples.flat_map(|sample| sample.gaps_ms.iter().copied()).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -392,12 +370,9 @@ fn in_order(
         }
         if errors.len() > MOST_ERRORS {
             errors.truncate(MOST_ERRORS);
-            errors.push(ReadError {
-                file: file.to_owned(),
-                place: None,
-                what: "there are more mistakes after these".into(),
-                expected: "expected results of one tool; is this the right file?".into(),
-            });
+            let what = "there are more mistakes after these".into();
+            let expected = "expected results of one tool; is this the right file?";
+            errors.push(ReadError::of_file(file, what, expected));
             return Err(errors);
         }
     }
@@ -406,12 +381,8 @@ fn in_order(
 
 /// The error of a file with more than [`MOST_RESULTS`].
 fn too_many(file: &str) -> ReadError {
-    ReadError {
-        file: file.to_owned(),
-        place: None,
-        what: format!("it holds more than {MOST_RESULTS} results"),
-        expected: format!("expected at most {MOST_RESULTS}; split the file"),
-    }
+    let what = format!("it holds more than {MOST_RESULTS} results");
+    ReadError::of_file(file, what, &format!("expected at most {MOST_RESULTS}; split the file"))
 }
 
 impl Source {

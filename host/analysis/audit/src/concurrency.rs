@@ -29,8 +29,7 @@ pub(super) fn cap(figures: &Figures<'_>) -> Option<Finding> {
     let limit = Range::exact(cap).wider(MOMENT);
     let mean = mean(figures).filter(|mean| limit.below(*mean))?;
     let seen = format!(
-        "latencies over the duration give {} requests in flight on average, but the cap is {}",
-        shown(mean.mid()),
+        "latencies over the duration give {mean} requests in flight on average, but the cap is {}",
         shown(cap)
     );
     // evalscope also states the cap of an open loop, which ignores it, and does not state the loop.
@@ -47,10 +46,8 @@ pub(super) fn little(figures: &Figures<'_>) -> Option<Finding> {
         return None;
     }
     let seen = format!(
-        "latencies over the duration give {} requests in flight on average, but {} is stated ({} apart)",
-        shown(mean.mid()),
-        shown(stated.mid()),
-        percent(apart),
+        "latencies over the duration give {mean} requests in flight on average, but {stated} is stated ({} apart)",
+        percent(apart)
     );
     Some(Finding::new(Id::ConcurrencyDisagrees, Severity::Suspect, seen))
 }
@@ -59,9 +56,7 @@ pub(super) fn peak_below_mean(figures: &Figures<'_>) -> Option<Finding> {
     let peak = figures.positive("concurrency.peak")?;
     let mean = mean(figures).filter(|mean| peak.wider(MOMENT).below(*mean))?;
     let seen = format!(
-        "latencies over the duration give {} requests in flight on average, but the peak is {}",
-        shown(mean.mid()),
-        shown(peak.mid())
+        "latencies over the duration give {mean} requests in flight on average, but the peak is {peak}"
     );
     Some(Finding::new(Id::ConcurrencyDisagrees, Severity::Invalid, seen))
 }

@@ -2,6 +2,8 @@
 
 use super::range::Range;
 use crate::claim::{Claim, Tool};
+use result::figure::Statistic;
+use statistics::{Ranked, Sorted};
 
 pub struct Figures<'a> {
     pub(super) claim: &'a Claim,
@@ -20,6 +22,17 @@ pub fn shown(value: f64) -> String {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         text
+    }
+}
+
+/// A statistic of sorted samples.
+pub fn taken(sorted: &Sorted, statistic: Statistic) -> f64 {
+    match statistic {
+        Statistic::Mean => sorted.mean(),
+        Statistic::Std => sorted.std(),
+        Statistic::Min => sorted.min(),
+        Statistic::Max => sorted.max(),
+        Statistic::Percentile(percent) => sorted.percentile(percent),
     }
 }
 

@@ -38,12 +38,11 @@ const HALF_COVERED: f64 = 0.75;
 const BARE: f64 = 3.0;
 
 pub(super) fn whole(figures: &Figures<'_>) -> Option<Finding> {
-    let parts = Parts {
-        e2e: figures.positive("e2e.mean")?,
-        ttft: figures.get("ttft.mean")?,
-        tpot: figures.positive("tpot.mean")?,
-        tokens: figures.tokens_each().filter(|tokens| *tokens > 1.0)?,
-    };
+    let (e2e, ttft) = (figures.positive("e2e.mean")?, figures.get("ttft.mean")?);
+    let tpot = figures.positive("tpot.mean")?;
+    let tokens = figures.tokens_each().filter(|tokens| *tokens > 1.0)?;
+    let [tokens, further] = [tokens, tokens - 1.0].map(Range::exact);
+    let parts = Parts { e2e, ttft, tpot, tokens, further, decode: e2e - ttft };
     if figures.tpot_is_after_first() && figures.same_length() {
         fixed(figures, &parts)
     } else if figures.tpot_is_after_first() {
@@ -60,52 +59,35 @@ struct Parts {
     e2e: Range,
     ttft: Range,
     tpot: Range,
-    tokens: f64,
-}
-
-impl Parts {
+    tokens: Range,
+    /// Tokens after the first.
+    further: Range,
     /// Mean time after the first token.
-    fn decode(&self) -> Range {
-        self.e2e - self.ttft
-    }
-
-    fn further(&self) -> Range {
-        Range::exact(self.tokens - 1.0)
-    }
+    decode: Range,
 }
 
 fn fixed(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
-    let sum = parts.ttft + parts.tpot * parts.further();
-    let apart = sum.apart(parts.e2e);
+    let Parts { e2e, ttft, tpot, tokens, further, .. } = *parts;
+    let sum = ttft + tpot * further;
+    let apart = sum.apart(e2e);
     if apart <= NOTHING {
         return None;
     }
     let severity = if apart > MUCH { Severity::Invalid } else { Severity::Suspect };
     let seen = format!(
-        "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms, although all answers have {} tokens",
-        shown(parts.ttft.mid()),
-        shown(parts.tpot.mid()),
-        shown(parts.tokens - 1.0),
-        shown(sum.mid()),
-        shown(parts.e2e.mid()),
-        shown(parts.tokens),
+        "TTFT + TPOT * (n - 1) is {ttft} + {tpot} * {further} = {sum} ms, but E2E is {e2e} ms, although all answers have {tokens} tokens"
     );
     Some(Finding::new(Id::LatencyDisagrees, severity, seen).by(formula(figures, parts)))
 }
 
 fn varying(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
-    let decode = parts.decode();
-    let each = decode / parts.further();
-    let times = each / parts.tpot;
-    let at_least = decode / steps(figures, parts) / parts.tpot;
+    let Parts { e2e, ttft, tpot, further, decode, .. } = *parts;
+    let each = decode / further;
+    let times = each / tpot;
+    let at_least = decode / steps(figures, parts) / tpot;
     let observation = |words: String| {
         format!(
-            "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, but mean TPOT is {} ms{words}",
-            shown(parts.e2e.mid()),
-            shown(parts.ttft.mid()),
-            shown(parts.tokens - 1.0),
-            shown(each.mid()),
-            shown(parts.tpot.mid()),
+            "(E2E - TTFT) / (n - 1) is ({e2e} - {ttft}) / {further} = {each} ms, but mean TPOT is {tpot} ms{words}"
         )
     };
     if let Some(most) = most(figures, parts)
@@ -117,7 +99,7 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
         let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, seen);
         return Some(finding.by(formula(figures, parts)));
     }
-    if let Some((severity, words)) = spread::any_length(figures, decode, parts.tokens - 1.0) {
+    if let Some((severity, words)) = spread::any_length(figures, decode, further.mid()) {
         let finding = Finding::new(Id::LatencyDisagrees, severity, observation(words));
         return Some(finding.by(formula(figures, parts)));
     }
@@ -135,10 +117,7 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     };
     let words = match severity {
         Severity::Note => ": short answers have by far the longest time per token".to_owned(),
-        _ => format!(
-            ": long answers would have to take {} times the mean time per token",
-            shown(times.mid())
-        ),
+        _ => format!(": long answers would have to take {times} times the mean time per token"),
     };
     let finding = Finding::new(Id::LatencyDisagrees, severity, observation(words));
     Some(finding.by(formula(figures, parts)))
@@ -163,11 +142,10 @@ fn inferred(
     let far = times.low > TIMES_OF_ONE_LENGTH || times.high < 1.0 / TIMES_OF_ONE_LENGTH;
     let formula = formula(figures, parts);
     let wrong = formula.is_some() && parts.tpot.apart(each) > MUCH;
-    let unsure = parts.decode().low <= 0.0;
-    if unsure || !(far || wrong) {
+    if parts.decode.low <= 0.0 || !(far || wrong) {
         return None;
     }
-    let words = format!(", and the totals fit {} tokens for each request", shown(parts.tokens));
+    let words = format!(", and the totals fit {} tokens for each request", parts.tokens);
     let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, observation(words));
     Some(finding.by(formula))
 }
@@ -177,8 +155,8 @@ fn inferred(
 /// steps, not n - 1.
 fn steps(figures: &Figures<'_>, parts: &Parts) -> Range {
     match figures.shortest() {
-        Some(least) if least >= 2.0 => parts.further(),
-        _ => Range::exact(parts.tokens),
+        Some(least) if least >= 2.0 => parts.further,
+        _ => parts.tokens,
     }
 }
 
@@ -195,154 +173,111 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
 /// Guidellm's figures are means over all tokens together, so that they give sums. TPOT * n is the
 /// time to the last token it timed, and so is TTFT + ITL * (n - 1).
 fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
-    let last = parts.tpot * Range::exact(parts.tokens);
+    let Parts { e2e, ttft, tpot, tokens, further, decode } = *parts;
+    let last = tpot * tokens;
     let itl = figures.get("itl.mean")?;
-    let by_gaps = parts.ttft + itl * parts.further();
-    let severity = |last: Range| {
-        if last.high < parts.e2e.low * HALF_COVERED { Severity::Invalid } else { Severity::Suspect }
-    };
+    let by_gaps = ttft + itl * further;
     // A request without tokens is in one mean and not in the other.
     if !last.wider(0.005).meets(by_gaps) {
-        if by_gaps.high >= parts.e2e.low * COVERED {
+        if by_gaps.high >= e2e.low * COVERED {
             return None;
         }
         let seen = format!(
-            "TTFT + ITL * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms",
-            shown(parts.ttft.mid()),
-            shown(itl.mid()),
-            shown(parts.tokens - 1.0),
-            shown(by_gaps.mid()),
-            shown(parts.e2e.mid()),
+            "TTFT + ITL * (n - 1) is {ttft} + {itl} * {further} = {by_gaps} ms, but E2E is {e2e} ms"
         );
-        return Some(Finding::new(Id::GapsDisagree, severity(by_gaps), seen));
+        return Some(Finding::new(Id::GapsDisagree, uncovered(by_gaps, e2e), seen));
     }
-    if last.high < parts.e2e.low * COVERED {
-        let share = last.mid() / parts.e2e.mid();
+    if last.high < e2e.low * COVERED {
+        let share = percent(last.mid() / e2e.mid());
         let seen = format!(
-            "TPOT * n is {} * {} = {} ms: the last timed token came after {} of the {} ms that requests took",
-            shown(parts.tpot.mid()),
-            shown(parts.tokens),
-            shown(last.mid()),
-            percent(share),
-            shown(parts.e2e.mid()),
+            "TPOT * n is {tpot} * {tokens} = {last} ms: the last timed token came after {share} of the {e2e} ms that requests took"
         );
-        let finding = Finding::new(Id::LastTokenEarly, severity(last), seen);
-        return Some(finding.by(Some(early(parts, itl))));
+        let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", decode / further);
+        let formula = if itl.high < 0.01 && itl.mid() == 0.0 {
+            format!(
+                "TPOT = TTFT / n, {ttft} / {tokens} = {}: the tool counted one chunk of each reply, as first and as last; {instead}",
+                ttft / tokens
+            )
+        } else {
+            format!(
+                "TPOT = (TTFT + ITL * (n - 1)) / n, ({ttft} + {itl} * {further}) / {tokens} = {}; {instead}",
+                by_gaps / tokens
+            )
+        };
+        let finding = Finding::new(Id::LastTokenEarly, uncovered(last, e2e), seen);
+        return Some(finding.by(Some(formula)));
     }
     with_first(figures, parts)
 }
 
-/// The formula behind TPOT and ITL if the last token was timed long before the end.
-fn early(parts: &Parts, itl: Range) -> String {
-    let each = parts.decode() / parts.further();
-    let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", shown(each.mid()));
-    if itl.high < 0.01 && itl.mid() == 0.0 {
-        format!(
-            "TPOT = TTFT / n, {} / {} = {}: the tool counted one chunk of each reply, as first and as last; {instead}",
-            shown(parts.ttft.mid()),
-            shown(parts.tokens),
-            shown(parts.ttft.mid() / parts.tokens),
-        )
-    } else {
-        format!(
-            "TPOT = (TTFT + ITL * (n - 1)) / n, ({} + {} * {}) / {} = {}; {instead}",
-            shown(parts.ttft.mid()),
-            shown(itl.mid()),
-            shown(parts.tokens - 1.0),
-            shown(parts.tokens),
-            shown((parts.ttft.mid() + itl.mid() * (parts.tokens - 1.0)) / parts.tokens),
-        )
-    }
+/// The severity of a sum of times that covers too little of the requests.
+fn uncovered(sum: Range, whole: Range) -> Severity {
+    if sum.high < whole.low * HALF_COVERED { Severity::Invalid } else { Severity::Suspect }
 }
 
 /// GPUStack's block calls it "excl. 1st token", and passes on guidellm's, which is not.
 fn with_first(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
-    let after = parts.decode() / parts.further();
-    if figures.claim.tool != Tool::Gpustack || after.wider(MUCH).meets(parts.tpot) {
+    let Parts { e2e, tpot, tokens, further, decode, .. } = *parts;
+    let after = decode / further;
+    if figures.claim.tool != Tool::Gpustack || after.wider(MUCH).meets(tpot) {
         return None;
     }
-    let seen = format!(
-        "TPOT (excl. 1st token) is {} ms, but (E2E - TTFT) / (n - 1) is {} ms",
-        shown(parts.tpot.mid()),
-        shown(after.mid())
-    );
-    let formula = format!(
-        "TPOT = E2E / n, {} / {} = {}",
-        shown(parts.e2e.mid()),
-        shown(parts.tokens),
-        shown(parts.e2e.mid() / parts.tokens)
-    );
+    let seen =
+        format!("TPOT (excl. 1st token) is {tpot} ms, but (E2E - TTFT) / (n - 1) is {after} ms");
+    let formula = format!("TPOT = E2E / n, {e2e} / {tokens} = {}", e2e / tokens);
     Some(Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula)))
 }
 
 /// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can
 /// show.
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
-    let tokens = Range::exact(parts.tokens);
-    let decode = parts.decode();
-    let requested =
-        figures.claim.asked.output_tokens.filter(|tokens| *tokens > 1).map(|tokens| tokens as f64);
+    let Parts { e2e, ttft, tokens, further, decode, .. } = *parts;
+    let requested = figures.claim.asked.output_tokens.map(|tokens| tokens as f64);
     let again = figures.claim.value("tokens.output-retokenized").zip(figures.answered());
-    let again = again.map(|(again, answered)| again / answered).filter(|again| *again > 1.0);
+    let again = again.map(|(again, answered)| again / answered);
+    let after_first = |each: Option<f64>| {
+        each.filter(|each| *each > 1.0).map(|each| decode / Range::exact(each - 1.0))
+    };
     let candidates = [
-        ("TTFT / n: the tool counted one chunk of each reply", Some(parts.ttft / tokens)),
-        ("E2E / n: it includes the time to the first token", Some(parts.e2e / tokens)),
+        ("TTFT / n: the tool counted one chunk of each reply", Some(ttft / tokens)),
+        ("E2E / n: it includes the time to the first token", Some(e2e / tokens)),
         ("(E2E - TTFT) / n: it counts the first token but not its time", Some(decode / tokens)),
-        (
-            "E2E / (n - 1): it includes the time to the first token",
-            Some(parts.e2e / parts.further()),
-        ),
-        (
-            "(E2E - TTFT) / (requested length - 1), but fewer tokens came",
-            requested.map(|tokens| decode / Range::exact(tokens - 1.0)),
-        ),
-        (
-            "(E2E - TTFT) / (tokens of the text - 1)",
-            again.map(|again| decode / Range::exact(again - 1.0)),
-        ),
+        ("E2E / (n - 1): it includes the time to the first token", Some(e2e / further)),
+        ("(E2E - TTFT) / (requested length - 1), but fewer tokens came", after_first(requested)),
+        ("(E2E - TTFT) / (tokens of the text - 1)", after_first(again)),
     ];
     candidates.into_iter().find_map(|(words, value)| {
         let value = value?;
         // A hit says something where rounding leaves few digits open.
         let narrow = value.high - value.low < 0.02 * value.mid();
-        (narrow && value.wider(0.002).meets(parts.tpot))
-            .then(|| format!("TPOT = {words}, {}", shown(value.mid())))
+        (narrow && value.wider(0.002).meets(parts.tpot)).then(|| format!("TPOT = {words}, {value}"))
     })
 }
 
 /// The gaps of a request span its first to last chunk. Except for chunks without tokens, there are
 /// at most as many gaps as tokens after the first.
 pub(super) fn gaps(figures: &Figures<'_>) -> Option<Finding> {
-    let (decode, itl, tokens) =
-        (figures.decode()?, figures.positive("itl.mean")?, figures.tokens_each()?);
-    if !figures.itl_is_gaps() || tokens <= 1.0 {
+    let (decode, itl) = (figures.decode()?, figures.positive("itl.mean")?);
+    let further = figures.tokens_each()? - 1.0;
+    if !figures.itl_is_gaps() || further <= 0.0 {
         return None;
     }
-    let covered = itl * Range::exact(tokens - 1.0 + BARE);
+    let covered = itl * Range::exact(further + BARE);
+    let further = Range::exact(further);
+    let gaps = itl * further;
     if covered.high < decode.low * COVERED {
-        let severity = if covered.high < decode.low * HALF_COVERED {
-            Severity::Invalid
-        } else {
-            Severity::Suspect
-        };
         let seen = format!(
-            "{} gaps of {} ms add up to {} ms, but E2E - TTFT is {} ms",
-            shown(tokens - 1.0),
-            shown(itl.mid()),
-            shown(itl.mid() * (tokens - 1.0)),
-            shown(decode.mid()),
+            "{further} gaps of {itl} ms add up to {gaps} ms, but E2E - TTFT is {decode} ms"
         );
-        return Some(Finding::new(Id::GapsDisagree, severity, seen));
+        return Some(Finding::new(Id::GapsDisagree, uncovered(covered, decode), seen));
     }
-    let to_a_gap = itl.mid() * (tokens - 1.0) / decode.mid();
+    let to_a_gap = gaps.mid() / decode.mid();
     if to_a_gap < 1.5 {
         return None;
     }
+    let (each, to_a_gap) = (decode / further, shown((to_a_gap * 10.0).round() / 10.0));
     let seen = format!(
-        "mean ITL is {} ms, but (E2E - TTFT) / (n - 1) is {} ms: a gap covers about {} tokens",
-        shown(itl.mid()),
-        shown(decode.mid() / (tokens - 1.0)),
-        shown((to_a_gap * 10.0).round() / 10.0),
+        "mean ITL is {itl} ms, but (E2E - TTFT) / (n - 1) is {each} ms: a gap covers about {to_a_gap} tokens"
     );
     Some(Finding::new(Id::TokensPerGap, Severity::Note, seen))
 }
@@ -356,13 +291,8 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Option<Finding> {
             let e2e = figures.positive(&format!("e2e.{statistic}"))?;
             let ttft = Range::from(ttft);
             // A request that has one of the two and not the other may be between.
-            (e2e.below(ttft) && ttft.apart(e2e) > MUCH).then(|| {
-                format!(
-                    "{statistic} TTFT is {} ms and {statistic} E2E {} ms",
-                    shown(ttft.mid()),
-                    shown(e2e.mid())
-                )
-            })
+            (e2e.below(ttft) && ttft.apart(e2e) > MUCH)
+                .then(|| format!("{statistic} TTFT is {ttft} ms and {statistic} E2E {e2e} ms"))
         })
         .collect();
     (!over.is_empty()).then(|| Finding::new(Id::TtftOverE2e, Severity::Invalid, over.join(", ")))
@@ -381,13 +311,11 @@ pub(super) fn over_duration(figures: &Figures<'_>) -> Option<Finding> {
         })
         .filter(|(_, statistic, _)| *statistic != Statistic::Std)
         .filter(|(_, _, latency)| whole.below(*latency) && latency.apart(whole) > 0.01)
-        .map(|(label, statistic, latency)| {
-            format!("{statistic} {label} is {} ms", shown(latency.mid()))
-        })
+        .map(|(label, statistic, latency)| format!("{statistic} {label} is {latency} ms"))
         .collect();
     if over.is_empty() {
         return None;
     }
-    let seen = format!("{}, but the run took {} ms", over.join(", "), shown(whole.mid()));
+    let seen = format!("{}, but the run took {whole} ms", over.join(", "));
     Some(Finding::new(Id::LatencyOverDuration, Severity::Invalid, seen))
 }

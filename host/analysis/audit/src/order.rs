@@ -51,11 +51,9 @@ pub(super) fn percentiles(figures: &Figures<'_>) -> Option<Finding> {
             let [(low, at_low), (high, at_high)] = [pair[0], pair[1]];
             if at_high.below(at_low) {
                 wrong.push(format!(
-                    "{} {name} is {} ms and {} {name} is {} ms",
+                    "{} {name} is {at_low} ms and {} {name} is {at_high} ms",
                     label(low),
-                    shown(at_low.mid()),
-                    label(high),
-                    shown(at_high.mid())
+                    label(high)
                 ));
             }
         }
@@ -77,8 +75,7 @@ pub(super) fn means(figures: &Figures<'_>) -> Option<Finding> {
                 _ => None,
             };
             let samples = samples(figures, theirs)?;
-            let seen =
-                |words: String| Some(format!("mean {name} is {} ms, {words}", shown(mean.mid())));
+            let seen = |words: String| Some(format!("mean {name} is {mean} ms, {words}"));
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
                 return seen(format!("but the percentiles allow no less than {}", shown(least)));
@@ -164,9 +161,7 @@ fn strays(
     let away = (mean - *median).low.max((*median - mean).low);
     (away > std.high * 1.001 + 1e-9).then(|| {
         format!(
-            "the median {} ms and the deviation {} ms: a median cannot be further from its mean than that",
-            shown(median.mid()),
-            shown(std.mid())
+            "the median {median} ms and the deviation {std} ms: a median cannot be further from its mean than that"
         )
     })
 }

@@ -47,22 +47,14 @@ struct Entry {
     engine_version: String,
     model: String,
     tensor_parallel: u32,
-    #[serde(default)]
     engine_args: Option<String>,
     scenario: String,
-    #[serde(default)]
     dataset: Option<String>,
-    #[serde(default)]
     requests: Option<u64>,
-    #[serde(default)]
     request_rate: Option<String>,
-    #[serde(default)]
     max_concurrency: Option<u64>,
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     seed: Option<u64>,
     figures: BTreeMap<String, String>,
 }

@@ -1,7 +1,9 @@
 //! Numbers that are known up to rounding, and arithmetic on them.
 
+use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
 
+use super::figures::shown;
 use crate::claim::Stated;
 
 /// A number that lies between two, both included. All that are multiplied or divided here are
@@ -57,6 +59,13 @@ impl Range {
     /// True if it is less than the other beyond rounding.
     pub fn below(self, other: Range) -> bool {
         self.high < other.low && !self.meets(other)
+    }
+}
+
+/// Its middle, as findings show it.
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.mid()))
     }
 }
 

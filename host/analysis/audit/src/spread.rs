@@ -94,12 +94,8 @@ fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f6
                 let apart = e2e.apart(bound);
                 if apart > SLACK && worst.as_ref().is_none_or(|(most, _)| apart > *most) {
                     let allowed = allowed(first, tpot, further, way);
-                    let seen = format!(
-                        "{} E2E is {} ms, but {allowed} = {} ms",
-                        label(percent),
-                        shown(e2e.mid()),
-                        shown(bound.mid())
-                    );
+                    let seen =
+                        format!("{} E2E is {e2e} ms, but {allowed} = {bound} ms", label(percent));
                     worst = Some((apart, seen));
                 }
             }
@@ -121,9 +117,8 @@ fn allowed(first: Option<Point>, tpot: Point, further: f64, way: &str) -> String
     match first {
         None => format!("{name} TPOT * (n - 1) allows no {way} than {rest}"),
         Some((percent, first)) => format!(
-            "{} TTFT and {name} TPOT * (n - 1) allow no {way} than {} + {rest}",
-            label(percent),
-            shown(first.mid())
+            "{} TTFT and {name} TPOT * (n - 1) allow no {way} than {first} + {rest}",
+            label(percent)
         ),
     }
 }
@@ -197,13 +192,9 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     }
     let (way, bound) = if short > over { ("less", least) } else { ("more", most) };
     let words = format!(
-        "E2E has a deviation of {} ms, but the deviations of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
-        shown(e2e.mid()),
-        shown(first.mid()),
-        shown(tpot.mid()),
+        "E2E has a deviation of {e2e} ms, but the deviations of TTFT and of TPOT * (n - 1), {first} ms and {tpot} * {} = {rest} ms, allow no {way} than {}",
         shown(further),
-        shown(rest.mid()),
-        shown(bound),
+        shown(bound)
     );
     Some((apart, words))
 }
@@ -229,11 +220,11 @@ pub(super) fn any_length(
         (apart > NOTHING).then(|| (graded(apart, Evidence::Stated), words))
     };
     if let Some(least) = extreme(0.0).filter(|least| each.below(*least)) {
-        let words = format!(", and no request has less than {} ms", shown(least.mid()));
+        let words = format!(", and no request has less than {least} ms");
         return finding(least, words);
     }
     if let Some(most) = extreme(100.0).filter(|most| all && most.below(each)) {
-        let words = format!(", and no request has more than {} ms", shown(most.mid()));
+        let words = format!(", and no request has more than {most} ms");
         return finding(most, words);
     }
     let bounds = covariance(figures, further, all)?;
@@ -287,10 +278,6 @@ pub(super) fn longest_gap(figures: &Figures<'_>) -> Option<Finding> {
         return None;
     }
     let severity = graded(gap.apart(e2e), Evidence::Stated);
-    let seen = format!(
-        "the longest gap is {} ms, but the longest request took {} ms",
-        shown(gap.mid()),
-        shown(e2e.mid())
-    );
+    let seen = format!("the longest gap is {gap} ms, but the longest request took {e2e} ms");
     Some(Finding::new(Id::GapOverE2e, severity, seen))
 }

@@ -31,11 +31,9 @@ pub(super) fn requests(figures: &Figures<'_>) -> Option<Finding> {
     }
     let over = answered / rate.mid();
     let seen = format!(
-        "{} requests over {} s are {} per second, but {} is stated",
+        "{} requests over {duration} s are {} per second, but {rate} is stated",
         shown(answered),
-        shown(duration.mid()),
-        shown(answered / duration.mid()),
-        shown(rate.mid()),
+        shown(answered / duration.mid())
     );
     let (severity, formula) = if figures.longer_span() && over > duration.mid() {
         (Severity::Note, Some(format!("requests over the {} s of the whole phase", shown(over))))
@@ -80,14 +78,12 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Option<Finding> {
         format!("; so is the {}", others.join(" and the "))
     };
     let seen = format!(
-        "{label} throughput {} tok/s is {} tokens over {} s, but the run took {} s, which gives {} ({}{}){others}",
-        shown(rate.mid()),
+        "{label} throughput {rate} tok/s is {} tokens over {} s, but the run took {duration} s, which gives {} ({}{}){others}",
         shown(tokens),
         shown(over),
-        shown(duration.mid()),
         shown(tokens / duration.mid()),
         if more { "+" } else { "-" },
-        percent((rate.mid() * duration.mid() / tokens - 1.0).abs()),
+        percent((rate.mid() * duration.mid() / tokens - 1.0).abs())
     );
     // guidellm's rate is a mean over the events of its tokens, from the first to the last.
     let by_events = figures.by_events() && (more || apart <= MUCH);
@@ -114,11 +110,9 @@ pub(super) fn total(figures: &Figures<'_>) -> Option<Finding> {
     // guidellm takes the rates of prompts and of answers over different times; the counts still
     // agree.
     let apart = apart.reduce(f64::min).filter(|apart| *apart > NOTHING)?;
-    let expected = sum.or(by_tokens).map_or(0.0, Range::mid);
+    let expected = sum.or(by_tokens)?;
     let seen = format!(
-        "input and output throughput add up to {} tok/s, but {} is stated as the total",
-        shown(expected),
-        shown(total.mid()),
+        "input and output throughput add up to {expected} tok/s, but {total} is stated as the total"
     );
     let severity =
         if figures.by_events() && apart <= MUCH { Severity::Note } else { graded(apart) };
@@ -141,18 +135,16 @@ pub(super) fn peak(figures: &Figures<'_>) -> Option<Finding> {
     let gap = (figures.claim.tool == Tool::Gpustack).then_some(gap);
     if let Some(output) = output.filter(|output| long && peak.low > *output) {
         let seen = format!(
-            "the peak is {} tok/s, but the whole run generated only {} tokens",
-            shown(peak.mid()),
+            "the peak is {peak} tok/s, but the whole run generated only {} tokens",
             shown(output)
         );
         return Some(Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap));
     }
     if let Some(each) = each.filter(|each| *each > FASTEST) {
         let seen = format!(
-            "the peak is {} tok/s, {} for each of {} requests in flight",
-            shown(peak.mid()),
+            "the peak is {peak} tok/s, {} for each of {} requests in flight",
             shown(each),
-            shown(in_flight.unwrap_or_default()),
+            shown(in_flight.unwrap_or_default())
         );
         return Some(Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap));
     }
@@ -168,15 +160,11 @@ pub(super) fn peak(figures: &Figures<'_>) -> Option<Finding> {
 /// A peak far above the mean speed of the requests that can have made it.
 fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<String> {
     let speed = (figures.tokens_each()? - 1.0) / figures.decode()?.low * 1e3;
-    let each = each?;
-    (speed > 0.0 && each > speed * TIMES).then(|| {
-        format!(
-            "the peak is {} tok/s, {} for each request in flight, but their mean was {} after the first token",
-            shown(peak.mid()),
-            shown(each),
-            shown(speed),
-        )
-    })
+    let each = each.filter(|each| speed > 0.0 && *each > speed * TIMES)?;
+    let [each, speed] = [each, speed].map(shown);
+    Some(format!(
+        "the peak is {peak} tok/s, {each} for each request in flight, but their mean was {speed} after the first token"
+    ))
 }
 
 /// The busiest whole second has at least the mean, if there are a few of them.
@@ -188,7 +176,7 @@ fn below(figures: &Figures<'_>, peak: Range) -> Option<Finding> {
         return None;
     }
     let mean = figures.get("throughput.output-tokens-per-s").map_or(least, Range::mid);
-    let seen = format!("the peak is {} tok/s, but the mean is {}", shown(peak.mid()), shown(mean));
+    let seen = format!("the peak is {peak} tok/s, but the mean is {}", shown(mean));
     let formula = format!(
         "events per second instead of tokens, with about {} tokens each",
         shown((mean / peak.mid() * 10.0).round() / 10.0)
@@ -263,10 +251,7 @@ fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Option<Finding> {
     } else {
         return None;
     };
-    let seen = format!(
-        "the requested rate is {} requests per second, but {} were sent",
-        shown(rate),
-        shown(sent.mid())
-    );
+    let seen =
+        format!("the requested rate is {} requests per second, but {sent} were sent", shown(rate));
     Some(Finding::new(id, severity, seen))
 }

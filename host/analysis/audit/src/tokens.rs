@@ -46,14 +46,12 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Option<Finding> {
     let formula = (|| {
         let decode = figures.positive("e2e.mean")?.mid() - figures.positive("ttft.mean")?.mid();
         let tpot = figures.positive("tpot.mean")?;
+        let duration = figures.duration();
+        let rate = duration.map_or_else(String::new, |duration| shown(again / duration.mid()));
+        let own = shown(decode / each);
         (each > 0.0 && decode > 0.0 && figures.tpot_is_after_first()).then(|| {
             format!(
-                "with the tokens of the text, TPOT is about {} ms, not {}, and output throughput is {} tok/s",
-                shown(decode / each),
-                shown(tpot.mid()),
-                figures
-                    .duration()
-                    .map_or_else(String::new, |duration| shown(again / duration.mid())),
+                "with the tokens of the text, TPOT is about {own} ms, not {tpot}, and output throughput is {rate} tok/s"
             )
         })
     })();
@@ -107,8 +105,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Option<Finding> {
         let mean = statistics::mean(&values);
         if Range::exact(mean).wider(1e-3).apart(stated) > 0.0 {
             wrong.push(format!(
-                "mean {label} is {} ms, but the mean of the requests is {}",
-                shown(stated.mid()),
+                "mean {label} is {stated} ms, but the mean of the requests is {}",
                 shown(mean)
             ));
         }

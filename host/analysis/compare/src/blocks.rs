@@ -39,7 +39,9 @@ pub struct Blocked {
     flow: Vec<Flow>,
     seconds: Option<f64>,
     edge: f64,
-    load: Option<f64>,
+    /// The variation of the load from block to block, as a share of it, if its requests come by
+    /// chance; `None` where the engine's answers decide when they come.
+    pub(super) load: Option<f64>,
 }
 
 /// Requests of a block.
@@ -67,13 +69,9 @@ pub struct Cutting<'a> {
     requests: u64,
     slices: u64,
     origin: Nanos,
-    seconds: Option<f64>,
     objectives: Vec<(Single, f64)>,
     metrics: Vec<Gathered>,
-    counts: Vec<Counts>,
-    flow: Vec<Flow>,
-    edge: f64,
-    load: Option<f64>,
+    cut: Blocked,
     baseline: Option<&'a Places>,
 }
 
@@ -100,7 +98,6 @@ impl<'a> Cutting<'a> {
             requests,
             slices: u64::from(slices.max(1)),
             origin: summary.run.measure_start.unwrap_or_default(),
-            seconds: summary.throughput.duration_s,
             objectives: objectives
                 .filter_map(|objective: &Objective| {
                     Some((objective.measure()?, objective.at_most_ms))
@@ -109,10 +106,12 @@ impl<'a> Cutting<'a> {
             metrics: wanted(figures)
                 .map(|metric| Gathered::new(metric, blocks, requests))
                 .collect(),
-            counts: vec![Counts::default(); blocks],
-            flow: vec![Flow::default(); blocks],
-            edge: edge(summary),
-            load: load(&facts.run, requests as f64 / blocks as f64),
+            cut: Blocked {
+                seconds: summary.throughput.duration_s,
+                edge: edge(summary),
+                load: load(&facts.run, requests as f64 / blocks as f64),
+                ..Blocked::new(blocks)
+            },
             baseline: None,
         }
     }
@@ -120,7 +119,7 @@ impl<'a> Cutting<'a> {
     /// Requests that stand in these places of the baseline stand in the same places here, if both
     /// runs are as long: else the shorter one would fill some blocks only.
     pub fn place_as(&mut self, baseline: &'a Places) {
-        let apart = baseline.requests().abs_diff(self.requests);
+        let apart = baseline.requests.abs_diff(self.requests);
         if apart.saturating_mul(self.blocks as u64) <= self.requests {
             self.baseline = Some(baseline);
         }
@@ -141,7 +140,7 @@ impl<'a> Cutting<'a> {
         let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         let answered = exchange.is_ok();
         let good = answered && self.is_good(&reading);
-        let counts = &mut self.counts[block];
+        let counts = &mut self.cut.requests[block];
         // Requests cancelled on purpose count neither as answered nor as failed.
         counts.total += u64::from(answered || exchange.has_failed());
         counts.answered += u64::from(answered);
@@ -159,7 +158,7 @@ impl<'a> Cutting<'a> {
 
     /// Tells in which slice of the run's time an instant lies.
     fn slice(&self) -> impl Fn(Nanos) -> usize + use<> {
-        let nanoseconds = (self.seconds.unwrap_or_default() * 1e9) as u64;
+        let nanoseconds = (self.cut.seconds.unwrap_or_default() * 1e9) as u64;
         let (origin, blocks) = (self.origin, self.blocks);
         move |at| part(at.since(origin).0, nanoseconds, blocks)
     }
@@ -186,7 +185,7 @@ impl<'a> Cutting<'a> {
             arrived = vec![(slice(ended), 1.0)];
         }
         for (slice, tokens) in arrived {
-            let (flow, share) = (&mut self.flow[slice], tokens / whole.max(1.0));
+            let (flow, share) = (&mut self.cut.flow[slice], tokens / whole.max(1.0));
             flow.answered += share;
             flow.input_tokens += share * input;
             flow.output_tokens += share * whole;
@@ -198,14 +197,7 @@ impl<'a> Cutting<'a> {
     }
 
     pub fn finish(self) -> Blocked {
-        Blocked {
-            metrics: self.metrics.into_iter().map(Gathered::finish).collect(),
-            requests: self.counts,
-            flow: self.flow,
-            seconds: self.seconds,
-            edge: self.edge,
-            load: self.load,
-        }
+        Blocked { metrics: self.metrics.into_iter().map(Gathered::finish).collect(), ..self.cut }
     }
 }
 
@@ -254,6 +246,18 @@ impl Gathered {
 }
 
 impl Blocked {
+    /// Blocks without any data.
+    fn new(blocks: usize) -> Self {
+        Blocked {
+            metrics: Vec::new(),
+            requests: vec![Counts::default(); blocks],
+            flow: vec![Flow::default(); blocks],
+            seconds: None,
+            edge: 0.0,
+            load: None,
+        }
+    }
+
     /// Samples per request from another tool, each list in the order of its requests.
     pub(crate) fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
         let metrics = samples.iter().filter_map(|(name, values)| {
@@ -265,20 +269,7 @@ impl Blocked {
             }
             Some(gathered.finish())
         });
-        Blocked {
-            metrics: metrics.collect(),
-            requests: vec![Counts::default(); blocks],
-            flow: vec![Flow::default(); blocks],
-            seconds: None,
-            edge: 0.0,
-            load: None,
-        }
-    }
-
-    /// Returns the variation of the load from block to block, as a share of it, if its requests
-    /// come by chance; `None` where the engine's answers decide when they come.
-    pub(super) fn load(&self) -> Option<f64> {
-        self.load
+        Blocked { metrics: metrics.collect(), ..Blocked::new(blocks) }
     }
 
     /// A figure decomposed by block; `None` if blocks do not contribute to it.

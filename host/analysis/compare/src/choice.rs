@@ -47,7 +47,11 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .chain(parts(summaries))
                 .chain(stages(summaries))
                 .chain(wholes(|name| WHOLES.contains(&name)))
-                .chain(scores(summaries).filter(|score| score.better() != Better::Neither))
+                .chain(
+                    scores(summaries.iter().flat_map(|summary| summary.scores.keys()))
+                        .into_iter()
+                        .filter(|score| score.better() != Better::Neither),
+                )
                 .collect()
         }
         Choice::All => {
@@ -66,8 +70,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
             metrics
                 .flat_map(|metric| of(metric.name))
                 .chain(wholes(|_| true))
-                .chain(scores(summaries))
-                .chain(run_scores(summaries))
+                .chain(scores(summaries.iter().flat_map(|summary| summary.scores.keys())))
+                .chain(scores(summaries.iter().flat_map(|summary| summary.run_scores.keys())))
                 .collect()
         }
     }
@@ -113,18 +117,10 @@ fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
         .collect()
 }
 
-/// The scores of answers that any of the runs has.
-fn scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let names = summaries.iter().flat_map(|summary| summary.scores.keys());
-    let names: BTreeSet<String> = names.cloned().collect();
-    names.into_iter().map(Figure::Score)
-}
-
-/// The scores of runs as a whole.
-fn run_scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let names = summaries.iter().flat_map(|summary| summary.run_scores.keys());
-    let names: BTreeSet<String> = names.cloned().collect();
-    names.into_iter().map(Figure::Score)
+/// Scores by their names, each once.
+fn scores<'s>(names: impl Iterator<Item = &'s String>) -> Vec<Figure> {
+    let names: BTreeSet<&String> = names.collect();
+    names.into_iter().cloned().map(Figure::Score).collect()
 }
 
 fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {

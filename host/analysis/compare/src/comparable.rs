@@ -7,6 +7,8 @@
 mod claims;
 mod runs;
 
+pub(crate) use claims::short_model;
+
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -29,6 +31,7 @@ pub struct Obstacle {
 }
 
 /// A setting that differs between two sides.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Difference {
@@ -37,10 +40,8 @@ pub struct Difference {
     /// The letter of the side that is compared with the baseline, or `another run of` a side.
     pub side: String,
     /// The baseline's value; absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The other side's value; absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
@@ -185,15 +186,15 @@ fn worst(side: &Side) -> Option<(Verdict, String)> {
     let verdicts = side.measured().iter().map(|run| {
         let summary = &run.reported.summary;
         let invalid = summary.findings.iter();
-        let reasons: Vec<&str> = invalid
-            .filter(|finding| finding.severity == Severity::Invalid)
-            .map(|finding| finding.id.name())
-            .collect();
-        let reasons = match reasons.as_slice() {
-            [] => String::new(),
-            reasons => format!(" ({})", reasons.join(", ")),
+        let invalid = invalid.filter(|finding| finding.severity == Severity::Invalid);
+        let reasons: Vec<&str> = invalid.map(|finding| finding.id.name()).collect();
+        let verdict = summary.verdict.name();
+        let words = if reasons.is_empty() {
+            verdict.to_owned()
+        } else {
+            format!("{verdict} ({})", reasons.join(", "))
         };
-        (summary.verdict, format!("{}{reasons}", summary.verdict.name()))
+        (summary.verdict, words)
     });
     verdicts.max_by_key(|(verdict, _)| *verdict)
 }

@@ -13,8 +13,7 @@ use model::exchange::{Exchange, Kind};
 use model::units::Nanos;
 use result::figure::Figure;
 use result::summary::{Column, RunFacts, Summary};
-use runs::Reported;
-use runs::folder;
+use runs::{Reported, folder};
 use scenario::plan::Plan;
 
 /// A plan of 300 random prompts, with some of its keys replaced: `load.seed` and a value.

@@ -96,6 +96,7 @@ pub struct Compared {
 }
 
 /// The facts about a side.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SideFacts {
@@ -104,19 +105,15 @@ pub struct SideFacts {
     /// The folders of its runs, or the place of a claim.
     pub sources: Vec<String>,
     /// The name of the scenario in the source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The subject of its runs.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The worst verdict of its runs; absent for another tool's result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// The tool that stated it; absent for a run of this program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Reasons to doubt its figures: findings of its runs, or an audit's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -271,20 +268,21 @@ pub fn letter(place: usize) -> String {
 
 fn facts((side, name): (&Side, String)) -> SideFacts {
     match side {
-        Side::Runs(runs) => SideFacts {
-            name,
-            sources: (runs.iter().map(|run| run.reported.folder.clone())).collect(),
-            scenario: runs.first().map(|run| run.reported.plan.name.clone()),
-            model: (runs.first())
-                .and_then(|run| run.reported.plan.target.model().map(str::to_owned)),
-            about: (runs.first())
-                .map_or_else(About::default, |run| run.reported.plan.about.clone()),
-            verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
-            tool: None,
-            doubts: (side.findings().into_iter())
-                .map(|own| format!("{} {}: {}", own.severity.name(), own.id.name(), own.seen))
-                .collect(),
-        },
+        Side::Runs(runs) => {
+            let plan = runs.first().map(|run| &run.reported.plan);
+            SideFacts {
+                name,
+                sources: (runs.iter().map(|run| run.reported.folder.clone())).collect(),
+                scenario: plan.map(|plan| plan.name.clone()),
+                model: plan.and_then(|plan| plan.target.model().map(str::to_owned)),
+                about: plan.map_or_else(About::default, |plan| plan.about.clone()),
+                verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
+                tool: None,
+                doubts: (side.findings().into_iter())
+                    .map(|own| format!("{} {}: {}", own.severity.name(), own.id.name(), own.seen))
+                    .collect(),
+            }
+        }
         Side::Claim(stated) => SideFacts {
             name,
             sources: vec![stated.claim.source.place()],

@@ -57,7 +57,8 @@ impl Prompts {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     places: HashMap<u64, Option<u64>>,
-    requests: u64,
+    /// The number of requests.
+    pub(super) requests: u64,
 }
 
 impl Places {
@@ -76,11 +77,6 @@ impl Places {
     pub(super) fn of_request(&self, digest: &str) -> Option<(u64, u64)> {
         let digest = u64::from_str_radix(digest, 16).ok()?;
         Some(((*self.places.get(&digest)?)?, self.requests))
-    }
-
-    /// The number of requests.
-    pub(super) fn requests(&self) -> u64 {
-        self.requests
     }
 }
 

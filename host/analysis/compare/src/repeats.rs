@@ -33,6 +33,7 @@ pub struct Repeats {
 }
 
 /// A figure of several repeats.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Repeated {
@@ -50,12 +51,10 @@ pub struct Repeated {
     pub max: f64,
     /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in
     /// percent. Absent for one run, and if the mean is zero.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
     /// The interval of the mean of many repeats with 95 % confidence, by Student's distribution;
     /// absent of one run. Of repeats that stop themselves, it holds whenever one looks, and is
     /// absent of fewer than three.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
 }
 

@@ -16,6 +16,7 @@ use statistics::moments::{is_same, mean};
 use statistics::several::benjamini_hochberg;
 
 /// One figure of two sides.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Row {
@@ -24,35 +25,26 @@ pub struct Row {
     /// Its unit; empty for a share or a number.
     pub unit: String,
     /// The baseline's value; for several runs, their mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<f64>,
     /// The other side's value; for several runs, their mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// The other side's value minus the baseline's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<f64>,
     /// The difference in percent of the baseline's value; absent if that is zero.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
     /// The 95 % confidence interval of the difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
     /// The smallest true difference that nine of ten such comparisons would find, if this figure
     /// were judged alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// True if the difference is surely below the limit for equal figures, by two one-sided tests
     /// at 5 %. Absent without such a limit, or without an interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_same: Option<bool>,
     /// The p-value: the probability of a difference this large by chance alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The standard deviation from run to run that a comparison of single runs adds, as a share of
     /// the figure. It is taken from repeats, or assumed and multiplied by the figure's dependence
     /// on the load. Absent where sides have several runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_variation: Option<f64>,
     /// True if the metric grew or wandered during the runs, so that each run is a single sample of
     /// it. Its interval is wide, and repeats make it narrower.
@@ -60,13 +52,10 @@ pub struct Row {
     pub walks: bool,
     /// For a score that both runs have: the answers to the same samples, from which the figures of
     /// this row come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<Paired>,
     /// The judgement; absent for figures where neither more nor less is better.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
     /// The reason why there is no interval, if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_interval: Option<NoInterval>,
 }
 

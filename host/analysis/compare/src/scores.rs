@@ -75,6 +75,7 @@ pub struct Paired {
 }
 
 /// A score of two runs on the same samples, and how sure the difference is.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Flipped {
@@ -86,10 +87,8 @@ pub struct Flipped {
     pub value: f64,
     /// The probability of a difference this large if there is none; absent where samples are too
     /// few.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The 95 % interval of the difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
 }
 
@@ -149,10 +148,7 @@ pub(super) fn pairing(name: &str, sides: [&Side; 2]) -> Result<Option<Pairing>, 
     if !(columns(a) && columns(b)) {
         return Ok(None);
     }
-    match pair(name, &a.answers, &b.answers) {
-        Some(pairing) => Ok(Some(pairing)),
-        None => Err(NoInterval::Unpaired),
-    }
+    pair(name, &a.answers, &b.answers).map(Some).ok_or(NoInterval::Unpaired)
 }
 
 /// A score on the samples that both judged; `None` if there is none.

@@ -73,9 +73,6 @@ impl Measured {
         }
         Ok(Measured { blocked: cutting.map(Cutting::finish), reported, prompts, answers })
     }
-}
-
-impl Measured {
     /// Finds the place of each of its requests, for a run to compare with it.
     pub fn places(&self) -> Places {
         let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
@@ -155,24 +152,26 @@ impl Side {
         runs.iter().filter(is_spoiled).count() as f64 / runs.len().max(1) as f64
     }
 
-    /// The figure by blocks, if the side is one run or has samples.
-    pub fn taken(&self, figure: &Figure) -> Option<Decomposition> {
+    /// Its blocks, if the side is one run or has samples.
+    fn blocked(&self) -> Option<&Blocked> {
         match self {
             Side::Runs(runs) => match runs.as_slice() {
-                [run] => run.blocked.as_ref()?.take(figure),
+                [run] => run.blocked.as_ref(),
                 _ => None,
             },
-            Side::Claim(stated) => stated.blocked.as_ref()?.take(figure),
+            Side::Claim(stated) => stated.blocked.as_ref(),
         }
+    }
+
+    /// The figure by blocks, if the side is one run or has samples.
+    pub fn taken(&self, figure: &Figure) -> Option<Decomposition> {
+        self.blocked()?.take(figure)
     }
 
     /// Returns the variation of the load over the blocks, as a share of it. `None` where the side
     /// is not one run of ours, or the engine's answers decide the times of requests.
     pub(super) fn load(&self) -> Option<f64> {
-        match self.measured() {
-            [run] => run.blocked.as_ref()?.load(),
-            _ => None,
-        }
+        self.blocked()?.load
     }
 
     /// The number of runs; one for a claim, about which nothing more is known.

@@ -75,6 +75,7 @@ impl std::fmt::Display for Until {
 }
 
 /// The certainty of a figure's mean after some repeats.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Known {
@@ -87,15 +88,12 @@ pub struct Known {
     /// The valid repeats that have it.
     pub runs: usize,
     /// Its mean over them; absent if none has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// The distance to which the 95 % interval reaches from the mean on either side, at any time of
     /// looking; absent of fewer than three repeats, and where all are equal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width: Option<f64>,
     /// The number of further repeats that it takes, as far as those so far show; absent of one
     /// repeat, and once it is reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<usize>,
     /// True if the interval reaches no further than the condition allows.
     pub is_reached: bool,

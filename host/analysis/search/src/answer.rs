@@ -32,6 +32,7 @@ pub struct Answer {
 }
 
 /// The answer for a tier.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Found {
@@ -39,34 +40,27 @@ pub struct Found {
     pub tier: Tier,
     /// The lower end of the interval: the highest load that was shown to hold; absent if none was.
     /// It follows from all runs together, so it need not be a load that was tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<f64>,
     /// The upper end of the interval: the lowest load that was shown not to hold; absent if none
     /// was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<f64>,
     /// The best estimate of the highest load that holds: the most likely load at which the share of
     /// bad requests is the allowed one. It lies within the interval, and needs none of its ends.
     /// Without `seems_to_fail` and `failed` it is the least that the highest load can be; absent if
     /// no load seems to hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
     /// The highest load tried that seems to hold by the share of its bad requests, shown or not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seems_to_hold: Option<f64>,
     /// The lowest load tried that seems not to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seems_to_fail: Option<f64>,
     /// For each objective, the regression over loads that the ends follow from; absent where the
     /// runs allow none, and the ends are loads that were decided by their own requests.
     pub curves: Vec<Option<Curve>>,
     /// The number of further requests that would make the interval as narrow as `width`, by the
     /// runs so far; absent if it is, or if nothing says how many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<u64>,
     /// The result of a run of its own at the lower end; absent if none was requested, or if there
     /// is no such end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
     /// Loads between the two that could not be run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

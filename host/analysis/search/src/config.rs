@@ -38,6 +38,7 @@ impl fmt::Display for Load {
 }
 
 /// A search: its variable, its objectives, its certainty and its cost.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
@@ -64,10 +65,8 @@ pub struct Config {
     /// Requests of one load, at most; see also [`Config::requests_at`].
     pub requests_each: u64,
     /// Requests of the whole search, at most; absent for no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_in_all: Option<u64>,
     /// Seconds of the whole search, at most; absent for no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_in_all: Option<f64>,
     /// Requests of each run, at least.
     pub requests_least: u64,

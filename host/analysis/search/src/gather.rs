@@ -80,6 +80,7 @@ impl Little {
 }
 
 /// The counts of a valid run for the tiers of a search.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Measured {
@@ -93,10 +94,8 @@ pub struct Measured {
     pub tiers: Vec<Vec<Counted>>,
     /// The growth of the number of unanswered requests, as the run's summary has it; a run at one
     /// rate must have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
     /// The check by Little's law; absent if requests were not due over a time or none was answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub little: Option<Little>,
 }
 

@@ -173,6 +173,12 @@ pub struct SearchRun {
     pub bracketing: u64,
 }
 
+/// A search for the highest rate, with nothing confirmed.
+fn config(tiers: &[Tier], start: f64, seed: u64, width: f64) -> Config {
+    let usual = Config::new(Load::Rate, tiers.to_vec(), start);
+    Config { seed, width, requests_each: 1_000_000, confirm: false, ..usual }
+}
+
 fn search_run(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> SearchRun {
     let mut search = Search::new(config).unwrap();
     let answer = drive(&mut search, run);
@@ -189,13 +195,7 @@ fn search_run(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) ->
 /// 1 - ln(100) / t. Gives the true rate and the found one.
 pub fn searched(seconds: f64, seed: u64, width: f64) -> SearchRun {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
-    let config = Config {
-        seed,
-        width,
-        requests_each: 1_000_000,
-        confirm: false,
-        ..Config::new(Load::Rate, limits.clone(), 0.3)
-    };
+    let config = config(&limits, 0.3, seed, width);
     search_run(config, 1.0 - 100_f64.ln() / seconds, |probe| queued(&limits, probe))
 }
 
@@ -308,14 +308,7 @@ pub fn engine_searches(objective: &str, width: f64, runs: u64, requests: usize) 
 
 /// A search of the usual engine under chats.
 pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> SearchRun {
-    let config = Config {
-        seed,
-        width,
-        requests_each: 1_000_000,
-        confirm: false,
-        ..Config::new(Load::Rate, limits.to_vec(), 1.0)
-    };
-    search_run(config, truth, |probe| {
+    search_run(config(limits, 1.0, seed, width), truth, |probe| {
         let share = probe.at / engine_capacity();
         let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
         Outcome::Measured(measured(limits, &run, true))

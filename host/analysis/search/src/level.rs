@@ -38,6 +38,7 @@ const FILLS: f64 = 5.0;
 pub(crate) const GLANCE: f64 = 45.0;
 
 /// One load, or the confirmation of one.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Level {
@@ -71,9 +72,7 @@ pub struct Level {
     length: f64,
     #[serde(default)]
     in_flight: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<Alarm>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     grown: Option<Backlog>,
     pooled: Vec<Vec<Pooled>>,
 }

@@ -9,8 +9,6 @@
 //! A search is its configuration and the reports, in order: everything else follows from these. The
 //! journal has these, so an interrupted search goes on where it was.
 
-use std::fmt;
-
 use model::random::mix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +53,8 @@ pub struct Report {
 
 /// A report that the search did not ask for: of another probe, of another search, or of other
 /// tiers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Unexpected(String);
 
 impl Report {
@@ -68,14 +67,6 @@ impl Report {
         }
     }
 }
-
-impl fmt::Display for Unexpected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unexpected {}
 
 /// A search on its way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -135,11 +126,6 @@ impl Search {
 
     pub fn reports(&self) -> &[Report] {
         &self.reports
-    }
-
-    /// Every load that was tried so far.
-    pub fn levels(&self) -> &[Level] {
-        &self.levels
     }
 
     /// Decides the next thing to do. It stays the same until something is reported.

@@ -17,8 +17,7 @@ use std::str::FromStr;
 
 use result::figure::{Figure, Statistic};
 use result::limit::{self, Clause, Grammar, LimitError, Numbers};
-use result::metric::objective;
-use result::metric::{self, Reading, Single};
+use result::metric::{self, Reading, Single, objective};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

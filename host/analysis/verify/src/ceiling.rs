@@ -37,28 +37,24 @@ pub struct Ceiling {
 }
 
 /// A level of load.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Level {
     /// Streams at the same time.
     pub streams: u64,
     /// Tokens a second that the server sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
     /// The share by which the client's TTFT is off: the worst of its statistics. Absent if there is
     /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_off: Option<f64>,
     /// The same of its gaps, or of TPOT if it states no gaps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps_off: Option<f64>,
     /// Tokens that the server sent.
     pub tokens: u64,
     /// Processor time of the client, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub processor_s: Option<f64>,
     /// The reason why there is no result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
@@ -135,14 +131,14 @@ fn off(checks: &[Check], quantity: &str) -> Option<f64> {
 impl Ceiling {
     /// The ceiling that these levels show.
     pub fn new(levels: Vec<Level>) -> Self {
-        let highest = levels.iter().take_while(|level| level.holds()).last();
-        let first = levels.first();
-        let processor_us_per_token = highest.zip(first).and_then(|(highest, first)| {
+        let mut ceiling = Ceiling { most_off: MOST_OFF, levels, processor_us_per_token: None };
+        let ends = ceiling.highest().zip(ceiling.levels.first());
+        ceiling.processor_us_per_token = ends.and_then(|(highest, first)| {
             let tokens = highest.tokens.checked_sub(first.tokens).filter(|more| *more > 0)?;
             let seconds = highest.processor_s? - first.processor_s?;
             (seconds > 0.0).then_some(seconds * 1e6 / tokens as f64)
         });
-        Ceiling { most_off: MOST_OFF, processor_us_per_token, levels }
+        ceiling
     }
 
     /// The highest level up to which all hold.
@@ -153,17 +149,13 @@ impl Ceiling {
     /// The ceiling as text.
     pub fn label(&self) -> String {
         let share = self.most_off * 100.0;
-        let last = self.levels.last();
-        let mut label = match (self.highest(), last) {
-            (None, _) => format!("off by more than {share} % even at the lowest load"),
-            (Some(highest), last) => {
+        let mut label = match self.highest() {
+            None => format!("off by more than {share} % even at the lowest load"),
+            Some(highest) => {
                 let rate = highest.tokens_per_s.unwrap_or_default();
                 let streams = highest.streams;
-                let beyond = if last.is_some_and(Level::holds) {
-                    ", the highest load that was tried"
-                } else {
-                    ""
-                };
+                let is_last = self.levels.last().is_some_and(Level::holds);
+                let beyond = if is_last { ", the highest load that was tried" } else { "" };
                 format!(
                     "within {share} % up to {streams} streams, {rate:.0} tokens a second{beyond}"
                 )

@@ -1,15 +1,14 @@
 //! The verdicts on a run. Each of the client's figures is compared with its value by the definition
 //! that the client claims, then with its value by every other definition.
 
-use crate::Count;
 use crate::card::Outcome;
 use crate::case::Case;
-use crate::load;
 use crate::log::Log;
 use crate::meaning::{Figure, Meaning, Quantity, World};
 use crate::profile::Profile;
 use crate::sources::{Reading, Sources};
 use crate::types::{ByDefinition, Check, Property, Verdict};
+use crate::{Count, load};
 use model::duration;
 use result::figure::Statistic;
 

@@ -1,6 +1,7 @@
 //! The load that a client offered, as the server saw it, against the client's task: the times of
 //! requests, the number in flight, their contents, and repeated requests.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::Count;
@@ -37,7 +38,7 @@ pub(crate) fn check(
         Property::Retries => retries(profile, &measured),
         Property::Seeds => seeds(&asks.seeds, logs, skipped),
     };
-    Some(found.check(property))
+    Some(Check { figure: format!("load.{property}"), ..found })
 }
 
 /// The number of requests before the measured ones.
@@ -46,36 +47,16 @@ pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
     usize::try_from(before).unwrap_or(usize::MAX)
 }
 
-/// The outcome of a check of a property.
-struct Outcome {
-    claimed: String,
-    expected: f64,
-    value: f64,
-    verdict: Verdict,
-    fits: Option<String>,
-    words: String,
-}
-
-impl Outcome {
-    fn check(self, property: Property) -> Check {
-        Check {
-            figure: format!("load.{property}"),
-            claimed: self.claimed,
-            expected: Some(self.expected),
-            said: Some(self.value),
-            verdict: self.verdict,
-            fits: self.fits,
-            by_definition: Vec::new(),
-            words: self.words,
-        }
-    }
-}
-
 fn exact_if(holds: bool) -> Verdict {
     if holds { Verdict::Exact } else { Verdict::Wrong }
 }
 
-fn requests(case: &Case, profile: &Profile, log: &Log) -> Outcome {
+/// The verdict on a load that, if it does not fit, fits another task.
+fn exact_unless(fits: &Option<String>) -> Verdict {
+    if fits.is_none() { Verdict::Exact } else { Verdict::AnotherDefinition }
+}
+
+fn requests(case: &Case, profile: &Profile, log: &Log) -> Check {
     let before = before(case, profile) as u64;
     let expected = case.asks.requests + before;
     let all: Vec<&Request> = log.requests.iter().collect();
@@ -86,20 +67,19 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Outcome {
         0 => String::new(),
         added => format!(" and {added} before them"),
     };
-    let fits = (value != expected).then(|| {
-        if value > expected {
-            format!("{} more than requested", value - expected)
-        } else {
-            format!("{} fewer than requested", expected - value)
-        }
-    });
-    Outcome {
+    let fits = match value.cmp(&expected) {
+        Ordering::Equal => None,
+        Ordering::Greater => Some(format!("{} more than requested", value - expected)),
+        Ordering::Less => Some(format!("{} fewer than requested", expected - value)),
+    };
+    Check {
         claimed: format!("{} requests{added}", case.asks.requests),
-        expected: expected as f64,
-        value: value as f64,
+        expected: Some(expected as f64),
+        said: Some(value as f64),
         verdict: exact_if(value == expected),
         fits,
         words: format!("the server got {value} requests, expected {expected}"),
+        ..Check::default()
     }
 }
 
@@ -118,7 +98,7 @@ fn variation(gaps: &[f64]) -> Option<f64> {
     Some(statistics::variance(gaps)?.sqrt() / statistics::mean(gaps))
 }
 
-fn constant(rate: f64, measured: &[&Request]) -> Outcome {
+fn constant(rate: f64, measured: &[&Request]) -> Check {
     let gap = 1e3 / rate;
     let gaps = gaps(measured);
     // The first request may be a late one, so the schedule lies where most agree.
@@ -141,24 +121,22 @@ fn constant(rate: f64, measured: &[&Request]) -> Outcome {
         _ if (rate_of(&gaps) / rate).ln().abs() < 0.02 => "gaps that are not equal".to_owned(),
         _ => format!("another rate: {:.2} a second", rate_of(&gaps)),
     });
-    Outcome {
+    Check {
         claimed: format!("a request every {gap:.1} ms"),
-        expected: rate,
-        value: rate_of(&gaps),
-        verdict: match fits {
-            None => Verdict::Exact,
-            Some(_) => Verdict::AnotherDefinition,
-        },
+        expected: Some(rate),
+        said: Some(rate_of(&gaps)),
+        verdict: exact_unless(&fits),
         fits,
         words: format!(
             "{on_time} of {} requests came within half a gap of their due times, the others at most \
              {worst:.1} ms off",
             measured.len()
         ),
+        ..Check::default()
     }
 }
 
-fn poisson(rate: f64, measured: &[&Request]) -> Outcome {
+fn poisson(rate: f64, measured: &[&Request]) -> Check {
     let gaps = gaps(measured);
     let count = (gaps.len() as f64).max(1.0);
     let value = rate_of(&gaps);
@@ -173,19 +151,17 @@ fn poisson(rate: f64, measured: &[&Request]) -> Outcome {
         (false, _) if variation < 0.3 => Some("equal gaps".to_owned()),
         (false, _) => Some("another distribution of gaps".to_owned()),
     };
-    Outcome {
+    Check {
         claimed: format!("exponential gaps, {rate} a second"),
-        expected: rate,
-        value,
-        verdict: match fits {
-            None => Verdict::Exact,
-            Some(_) => Verdict::AnotherDefinition,
-        },
+        expected: Some(rate),
+        said: Some(value),
+        verdict: exact_unless(&fits),
         fits,
         words: format!(
             "{value:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
              (exponential: 1), and lie {apart:.2} from an exponential distribution (bound {bound:.2})"
         ),
+        ..Check::default()
     }
 }
 
@@ -203,20 +179,21 @@ fn apart_from_exponential(gaps: &[f64]) -> f64 {
     apart.fold(0.0, f64::max)
 }
 
-fn in_flight(requested: u64, measured: &[&Request]) -> Outcome {
+fn in_flight(requested: u64, measured: &[&Request]) -> Check {
     let log = Log { requests: measured.iter().map(|request| (*request).clone()).collect() };
     let peak = log.peak() as u64;
-    Outcome {
+    Check {
         claimed: format!("{requested} in flight"),
-        expected: requested as f64,
-        value: peak as f64,
+        expected: Some(requested as f64),
+        said: Some(peak as f64),
         verdict: exact_if(peak == requested),
         fits: (peak != requested).then(|| format!("{peak} in flight")),
         words: format!("at most {peak} requests were in flight, requested {requested}"),
+        ..Check::default()
     }
 }
 
-fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome {
+fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
     let lengths: Vec<u64> = (measured.iter())
         .filter_map(|request| match request.prompt_ids() {
             Some(ids) => Some(ids as u64),
@@ -227,36 +204,38 @@ fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome 
     let most = lengths.iter().copied().max().unwrap_or(0);
     let mean = lengths.iter().sum::<u64>() as f64 / (lengths.len() as f64).max(1.0);
     let holds = (least, most) == (requested, requested);
-    Outcome {
+    Check {
         claimed: format!("{requested} tokens a prompt"),
-        expected: requested as f64,
-        value: mean,
+        expected: Some(requested as f64),
+        said: Some(mean),
         verdict: exact_if(holds),
         fits: (!holds).then(|| format!("{least} to {most} tokens")),
         words: format!(
             "prompts have {least} to {most} tokens by the tokenizer, without a template"
         ),
+        ..Check::default()
     }
 }
 
-fn distinct(measured: &[&Request]) -> Outcome {
+fn distinct(measured: &[&Request]) -> Check {
     let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
     let halves: BTreeSet<&str> = (prompts.iter())
         .map(|prompt| &prompt[..prompt.floor_char_boundary(prompt.len() / 2)])
         .collect();
     let value = halves.len();
     let holds = value == prompts.len();
-    Outcome {
+    Check {
         claimed: "different prompts".to_owned(),
-        expected: prompts.len() as f64,
-        value: value as f64,
+        expected: Some(prompts.len() as f64),
+        said: Some(value as f64),
         verdict: exact_if(holds),
         fits: (!holds).then(|| "prompts with the same first half".to_owned()),
         words: format!("{} prompts have {value} different first halves", prompts.len()),
+        ..Check::default()
     }
 }
 
-fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome {
+fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
     let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
     let mut shared = prompts.first().map(String::as_str).unwrap_or_default();
     for prompt in &prompts {
@@ -270,13 +249,14 @@ fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome {
     }
     let value = count(shared).unwrap_or(0);
     let holds = (requested..=requested + BY_CHANCE).contains(&value);
-    Outcome {
+    Check {
         claimed: format!("{requested} tokens shared"),
-        expected: requested as f64,
-        value: value as f64,
+        expected: Some(requested as f64),
+        said: Some(value as f64),
         verdict: exact_if(holds),
         fits: (!holds).then(|| format!("{value} tokens shared")),
         words: format!("all prompts begin with the same {value} tokens, requested {requested}"),
+        ..Check::default()
     }
 }
 
@@ -296,24 +276,22 @@ fn sent_again(requests: &[&Request]) -> u64 {
     again
 }
 
-fn retries(profile: &Profile, measured: &[&Request]) -> Outcome {
+fn retries(profile: &Profile, measured: &[&Request]) -> Check {
     let again = sent_again(measured);
-    let holds = again == 0 || profile.load.retries;
-    Outcome {
-        claimed: if profile.load.retries {
-            "failed requests are sent again".to_owned()
-        } else {
-            "no request is sent again".to_owned()
-        },
-        expected: 0.0,
-        value: again as f64,
-        verdict: if holds { Verdict::Exact } else { Verdict::AnotherDefinition },
-        fits: (!holds).then(|| "failed requests are sent again".to_owned()),
+    let words = "failed requests are sent again".to_owned();
+    let fits = (again > 0 && !profile.load.retries).then(|| words.clone());
+    Check {
+        claimed: if profile.load.retries { words } else { "no request is sent again".to_owned() },
+        expected: Some(0.0),
+        said: Some(again as f64),
+        verdict: exact_unless(&fits),
+        fits,
         words: format!("{again} of {} requests repeat a failed one", measured.len()),
+        ..Check::default()
     }
 }
 
-fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Outcome {
+fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Check {
     let prompts: Vec<BTreeSet<String>> = (logs.iter())
         .map(|log| {
             let measured = log.requests.iter().skip(skipped);
@@ -333,10 +311,10 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Outcome {
         }
     }
     let runs = prompts.len();
-    Outcome {
+    Check {
         claimed: "prompts that depend on the seed alone".to_owned(),
-        expected: 0.0,
-        value: wrong.len() as f64,
+        expected: Some(0.0),
+        said: Some(wrong.len() as f64),
         verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
         fits: (!wrong.is_empty()).then(|| wrong.join("; ")),
         words: if wrong.is_empty() {
@@ -344,5 +322,6 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Outcome {
         } else {
             wrong.join("; ")
         },
+        ..Check::default()
     }
 }

@@ -43,7 +43,6 @@ struct Line {
     chunks: Vec<SentPiece>,
     ended: Option<u64>,
     end: String,
-    #[serde(default)]
     asked: Option<String>,
     #[serde(default)]
     written: Vec<Piece>,

@@ -8,10 +8,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
+use audit::figures::taken;
 use result::figure::Statistic;
-use statistics::{Ranked, Sorted};
+use statistics::Sorted;
 
 use crate::Count;
 use crate::log::{Log, Request};
@@ -216,12 +217,6 @@ impl<'de> Deserialize<'de> for Figure {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl Serialize for Figure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -447,10 +442,10 @@ impl Meaning {
     pub fn input_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
         self.input.iter().find_map(|tokens| match tokens {
             Input::Usage => request.chunks().rev().find_map(|(_, chunk)| chunk.prompt_usage),
-            Input::Text => match request.prompt_ids() {
-                Some(ids) => Some(ids as u64),
-                None => (world.count)(&request.prompt()),
-            },
+            Input::Text => {
+                let ids = request.prompt_ids().map(|ids| ids as u64);
+                ids.or_else(|| (world.count)(&request.prompt()))
+            }
             Input::Requested => Some(world.asks.input_len),
         })
     }
@@ -660,11 +655,9 @@ impl Meaning {
         word(self.from_due != other.from_due, from.to_owned());
         word(self.per_token != other.per_token, other.per_token.to_string());
         word(self.gaps != other.gaps, format!("gaps between {}", other.gaps));
-        let named = |tokens: &[Tokens]| tokens.iter().map(Tokens::to_string).collect::<Vec<_>>();
-        let tokens = format!("tokens by {}", named(&other.tokens).join(" or "));
+        let tokens = format!("tokens by {}", either(&other.tokens));
         word(self.tokens != other.tokens, tokens);
-        let named = |input: &[Input]| input.iter().map(Input::to_string).collect::<Vec<_>>();
-        let input = format!("prompt tokens by {}", named(&other.input).join(" or "));
+        let input = format!("prompt tokens by {}", either(&other.input));
         word(self.input != other.input, input);
         let success = format!("successes by {}", other.success);
         word(self.success != other.success, success);
@@ -685,14 +678,8 @@ impl Meaning {
             Quantity::Tpot => self.per_token.to_string(),
             Quantity::Itl => self.gaps.to_string(),
             Quantity::Successful | Quantity::Failed => self.success.to_string(),
-            Quantity::OutputTokens => {
-                let tokens = self.tokens.iter().map(Tokens::to_string);
-                tokens.collect::<Vec<_>>().join(" or ")
-            }
-            Quantity::InputTokens => {
-                let input = self.input.iter().map(Input::to_string);
-                input.collect::<Vec<_>>().join(" or ")
-            }
+            Quantity::OutputTokens => either(&self.tokens),
+            Quantity::InputTokens => either(&self.input),
             Quantity::OutputRate | Quantity::RequestRate | Quantity::Duration => {
                 self.span.to_string()
             }
@@ -720,6 +707,10 @@ fn all<T: FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>, String> {
     words.iter().map(|word| word.parse()).collect()
 }
 
+fn either<T: ToString>(words: &[T]) -> String {
+    words.iter().map(T::to_string).collect::<Vec<_>>().join(" or ")
+}
+
 /// The text of a chunk, of every kind.
 fn whole(chunk: &Chunk) -> String {
     [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat()
@@ -732,12 +723,5 @@ fn gaps(times: impl Iterator<Item = f64>) -> Vec<f64> {
 
 /// A statistic of values, as NumPy computes it.
 pub(crate) fn statistic(statistic: Statistic, values: Vec<f64>) -> Option<f64> {
-    let sorted = Sorted::new(values)?;
-    Some(match statistic {
-        Statistic::Mean => sorted.mean(),
-        Statistic::Std => sorted.std(),
-        Statistic::Min => sorted.min(),
-        Statistic::Max => sorted.max(),
-        Statistic::Percentile(percent) => sorted.percentile(percent),
-    })
+    Some(taken(&Sorted::new(values)?, statistic))
 }

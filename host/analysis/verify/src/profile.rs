@@ -18,17 +18,13 @@ use crate::types::{Arrivals, Asks, few};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Profile {
     /// Its name on the command line.
-    #[serde(rename = "name")]
     pub name: String,
     /// Its name as people write it.
     pub title: String,
-    #[serde(default)]
     pub home: Option<String>,
     /// The way to install it, shown where its program is missing.
-    #[serde(default)]
     pub install: Option<String>,
     /// The way to its version.
-    #[serde(default)]
     pub version: Option<Version>,
     /// The program and its arguments, with placeholders.
     pub command: Vec<String>,
@@ -57,7 +53,6 @@ pub struct Profile {
 pub struct Version {
     pub command: Vec<String>,
     /// A regular expression whose first group is the version, in the command's output.
-    #[serde(default)]
     pub pattern: Option<String>,
 }
 
@@ -96,7 +91,6 @@ pub struct Source {
     pub name: String,
     /// The file: a path below `{folder}` whose parts may have `*`; `**` is any number of folders.
     /// Of several, the newest counts.
-    #[serde(default)]
     pub file: Option<String>,
     /// Its format: `json`, `json-lines`, `text`, `audit`, or the name of a tool whose results
     /// `runner audit` reads.
@@ -108,7 +102,6 @@ pub struct Source {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Claim {
     /// The quantity, where the figure's own name is none.
-    #[serde(default)]
     pub of: Option<String>,
     /// The definition: a word, or several; the first known one counts.
     pub definition: OneOrMore,
@@ -120,32 +113,25 @@ pub struct Claim {
     #[serde(default)]
     pub statistics: Vec<String>,
     /// The source; the first if absent.
-    #[serde(default)]
     pub from: Option<String>,
     /// The place in JSON: a pointer, with `*` for every member and `{statistic}`.
-    #[serde(default)]
     pub at: Option<String>,
     /// The place in text: a regular expression with one group, and `{statistic}`.
-    #[serde(default)]
     pub pattern: Option<String>,
     /// The client's own names of statistics.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
-    #[serde(default)]
     pub unit: Option<Unit>,
     /// The way to make one number of many.
-    #[serde(default)]
     pub fold: Option<Fold>,
     /// True if the client leaves the figure out where it is zero.
     #[serde(default)]
     pub zero_is_left_out: bool,
     /// The error that the client's own documentation states: `5ms` or `2%`.
-    #[serde(default)]
     pub error: Option<String>,
-    #[serde(default)]
     pub words: Option<String>,
     /// The place of these words.
-    #[serde(default, rename = "where")]
+    #[serde(rename = "where")]
     pub place: Option<String>,
 }
 
@@ -336,12 +322,11 @@ impl Profile {
                 ));
             }
         }
-        // Each figure's own definition, before the others that its meaning rests on.
         for (name, claim) in &self.figures {
-            let own = self.quantity(name).and_then(|quantity| {
-                Meaning::default().define(quantity, &claim.definition.to_vec())
-            });
-            own.map_err(|error| format!("`figures.{name}`: {error}"))?;
+            let wrong = |error: String| format!("`figures.{name}`: {error}");
+            // The figure's own definition, before the others that its meaning rests on.
+            let quantity = self.quantity(name).map_err(wrong)?;
+            Meaning::default().define(quantity, &claim.definition.to_vec()).map_err(wrong)?;
         }
         for (name, claim) in &self.figures {
             let wrong = |error: String| format!("`figures.{name}`: {error}");
@@ -396,14 +381,13 @@ impl Profile {
     pub fn meaning(&self, name: &str) -> Result<Meaning, String> {
         let claim = self.figures.get(name).ok_or("there is no such figure")?;
         let mut meaning = Meaning::default();
-        let usual = [
+        for quantity in [
             Quantity::Ttft,
             Quantity::E2e,
             Quantity::OutputTokens,
             Quantity::InputTokens,
             Quantity::Successful,
-        ];
-        for quantity in usual {
+        ] {
             if let Some(other) = self.figures.get(quantity.name()) {
                 meaning.define(quantity, &other.definition.to_vec())?;
             }

@@ -224,12 +224,10 @@ fn of_claim(
         }
         quantity => quantity.name().to_owned(),
     };
-    let stated = audited
-        .stated(&key)
-        .map(|stated| Reading { value: stated.value, rounding: stated.rounding });
+    let stated = audited.stated(&key);
+    let stated = stated.map(|own| Reading { value: own.value, rounding: own.rounding });
     stated.or_else(|| {
-        let values = audited.values(quantity.name());
-        let value = statistic(wanted?, values)?;
+        let value = statistic(wanted?, audited.values(quantity.name()))?;
         Some(Reading { value, rounding: 0.0 })
     })
 }

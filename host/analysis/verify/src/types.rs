@@ -21,26 +21,23 @@ pub enum Part {
 }
 
 /// The work that a client is asked to do.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Asks {
     /// The number of requests to measure.
     pub requests: u64,
     /// The number in flight of a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
     /// Requests a second of an open loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// The distribution of the times between requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
     /// Tokens of each prompt.
     pub input_len: u64,
     /// Tokens of each answer.
     pub output_len: u64,
     /// Tokens that all prompts begin with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_len: Option<u64>,
     /// Requests before the measured ones.
     #[serde(default)]
@@ -106,11 +103,23 @@ model::words! {
 
 /// The verdict on a figure.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within the case's tolerance of its own definition.
+    #[default]
     Exact,
     /// Further off, but within the error that the client states.
     WithinStatedError,
@@ -133,7 +142,8 @@ impl Verdict {
 }
 
 /// One figure, or one property of the load, against the truth.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with_macros::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Check {
     /// The figure, or the property: `ttft.mean`, `load.rate`.
@@ -141,15 +151,12 @@ pub struct Check {
     /// The definition that the client claims; of a property, the task.
     pub claimed: String,
     /// Its true value by that definition; absent if there was nothing to measure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
     /// The client's own value; of a property, the server's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// The definition that fits the client's value, where the client claims another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fits: Option<String>,
     /// The true values by each definition of the quantity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -171,10 +178,8 @@ pub struct ByDefinition {
 /// Checks a number of requests or of tokens, so that sums of them stay within bounds. Errors: the
 /// number that was expected.
 pub(crate) fn few(number: u64) -> Result<(), String> {
-    if number > MOST {
-        return Err(format!("expected at most {MOST}, found {number}"));
-    }
-    Ok(())
+    let fits = (number <= MOST).then_some(());
+    fits.ok_or_else(|| format!("expected at most {MOST}, found {number}"))
 }
 
 impl Part {
@@ -192,11 +197,8 @@ impl Check {
     /// True if it is about times.
     pub(crate) fn is_timed(&self) -> bool {
         let counted = ["requests.", "tokens."];
-        let counts = ["load.requests", "load.prompt-tokens", "load.prompts", "load.prefix"];
-        let others = ["load.retries", "load.seeds"];
-        let name = self.figure.as_str();
-        !counted.iter().any(|beginning| name.starts_with(beginning))
-            && !counts.contains(&name)
-            && !others.contains(&name)
+        let of_load = ["requests", "prompt-tokens", "prompts", "prefix", "retries", "seeds"];
+        !counted.iter().any(|beginning| self.figure.starts_with(beginning))
+            && !self.figure.strip_prefix("load.").is_some_and(|name| of_load.contains(&name))
     }
 }

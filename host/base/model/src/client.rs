@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The performance of this client during the measurement. If the records of several load generators
 /// are merged, each figure is the worst of theirs (see [`Client::worst`]).
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
@@ -29,31 +30,24 @@ pub struct Client {
     pub paused_s: f64,
     /// Seconds that a CPU quota kept this process from running (its cgroup's quota); absent if the
     /// system does not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_s: Option<f64>,
     /// The largest step of the system clock, forward or back, in milliseconds; absent if it could
     /// not be monitored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
     /// Bytes held between the sockets and the disk; absent in runs that were recorded before this
     /// was counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
     /// Memory of the sessions under way; absent if no request depended on another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionMemory>,
     /// Calls to plugins during the load that were stopped because they ran too long, by plugin.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin_overruns: BTreeMap<String, Overruns>,
     /// The requests that were sent after their exchanges, such as to delete a job; absent if the
     /// backend wanted none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleaning: Option<Errands>,
     /// The requests that renewed tokens and prepared values; absent if there were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewals: Option<Errands>,
     /// The whole machine; absent if the system does not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
 }
 
@@ -99,6 +93,7 @@ pub struct SessionMemory {
 }
 
 /// The periods in which replies were not read, because decoding or recording was behind.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeldBack {
@@ -111,11 +106,9 @@ pub struct HeldBack {
     /// The time from which the engine may have had to wait, in seconds since the measurement began:
     /// more had come in the meantime than the smallest receive buffer takes. Absent if all of it
     /// fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
     /// The maximum lateness of the time stamps in such a period, in seconds. Bytes that were read
     /// together have the time of their last packet. Absent if nothing came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,
 }
 
@@ -130,18 +123,17 @@ pub struct Overruns {
 }
 
 /// Processor use of a thread. Shares are between 0 and 1.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Thread {
     /// Share of the time that it ran on a core.
     pub cpu: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_most: Option<f64>,
     /// Share of the time that it was ready to run but waited for a core.
     pub waiting: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_most: Option<f64>,
     /// Number of seconds in which it ran on a core for more than nine tenths.
     pub saturated_s: f64,

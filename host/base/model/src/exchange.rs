@@ -31,6 +31,7 @@ pub enum Phase {
 
 /// One request and everything that happened to it. Every instant is in nanoseconds since the run's
 /// origin.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Exchange {
@@ -46,47 +47,36 @@ pub struct Exchange {
     /// Instant at which the first of the requests that it depends on released it; absent if it
     /// depends on none. It is due when the last of them released it, so the time between is its
     /// wait for the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Nanos>,
     /// Instant at which the cap on requests in flight released it; absent without a cap, or if it
     /// never did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
     /// Index of the target that it was sent to among the plan's targets, from 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub target: u32,
     /// Opening of the connection of its first request; absent if it had none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
     /// Instant at which the first byte of its first request was handed to the socket; absent if it
     /// never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
     /// Instant at which its last byte was handed to the socket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Nanos>,
     /// Instant at which the last message before the first output was handed to a WebSocket: the end
     /// of that output's input. Absent without output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_sent: Option<Nanos>,
     /// Instant at which the reply's first byte was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
     /// Instant at which the reply's headers were complete, of the first reply if there were
     /// several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
     /// The HTTP status of the last reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The longest time that bytes of the reply were in the socket before they were read; absent
     /// without arrival times from the system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_lag: Option<Nanos>,
     /// Meaning and arrival of the reply's frames.
     pub events: Events,
     /// Instant at which the reply ended, well or badly; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Nanos>,
     /// Its requests in the order in which they were sent, where each reply may lead to a next
     /// request; empty if it is of one request by its nature.
@@ -104,32 +94,25 @@ pub struct Exchange {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// Vectors that came back for texts to embed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vectors>,
     /// Order that came back for texts to rank, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<Ranked>,
     /// The server's own finish reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// The token counts from the server, if it reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The server's own timings, if it reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<ServerTimings>,
     /// The steps of speculative decoding, if the server reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
     /// Length of the sound in the answer, in nanoseconds; absent if it has none, or if the length
     /// of a piece is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
     /// Further numbers that the server counted for it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
     /// The ids that it carried, to join a server's log with it; absent if it carried none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Box<Ids>>,
     /// The outcome.
     pub outcome: Outcome,
@@ -174,6 +157,7 @@ impl Exchange {
 
 /// The opening of a connection. If it was opened ahead of need, it is older than the request it
 /// carries.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Connection {
@@ -185,12 +169,10 @@ pub struct Connection {
     pub begun: Nanos,
     /// Instant at which the host's name was looked up; absent if it was known from an earlier
     /// connection, or an address was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_up: Option<Nanos>,
     /// Instant at which the other side accepted it.
     pub connected: Nanos,
     /// Instant at which the TLS handshake ended; absent without TLS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secured: Option<Nanos>,
 }
 
@@ -226,35 +208,28 @@ pub struct Ranked {
 
 /// The facts about a sample that a record keeps. The prompt itself is not kept, except for its end:
 /// the plan reproduces it.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFacts {
     /// Unique within the run.
     pub id: String,
     /// Tokens of the prompt as the dataset counted them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u32>,
     /// Length of the sound in the prompt, as the dataset measured it, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
     /// Time that the recorded request took, in nanoseconds, from the dataset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_duration: Option<Nanos>,
     /// Number of output tokens that were requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// The last few hundred characters of the prompt, so that an answer can be read; only with
     /// scorers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// Value that a scorer compares the answer with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<serde_json::Value>,
     /// Its position in a conversation of several turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
     /// The kind of sample, as the dataset names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// The requests that it depends on, by their index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -264,10 +239,8 @@ pub struct SampleFacts {
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub descendants: u32,
     /// The history in front of it; absent if it begins a conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// The requested adapter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
     /// Bytes of the request's body.
     pub request_bytes: u64,
@@ -299,57 +272,45 @@ pub struct Turn {
 }
 
 /// The server's token counts. Absent is not zero.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Usage {
     /// Tokens of the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u32>,
     /// Of these, tokens found in the prefix cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<u32>,
     /// Tokens of the answer, reasoning included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// Of these, tokens of reasoning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u32>,
     /// Tokens that speculative decoding proposed for the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_tokens: Option<u32>,
     /// Of these, tokens that the model accepted, which are part of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_draft_tokens: Option<u32>,
     /// Tokens of images in the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_image_tokens: Option<u32>,
     /// Tokens of videos in the prompt, without their sound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_video_tokens: Option<u32>,
     /// Tokens of audio in the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_audio_tokens: Option<u32>,
     /// Tokens of audio in the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_audio_tokens: Option<u32>,
 }
 
 /// Durations of the parts of a request by the server's own clock, in nanoseconds. Absent is not
 /// zero.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ServerTimings {
     /// From the request's entry into the queue to the first work on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Nanos>,
     /// From the first work on the request to the first token of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill: Option<Nanos>,
     /// From the receipt of the request to the first token of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
     /// From the first token of the answer to the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<Nanos>,
 }
 

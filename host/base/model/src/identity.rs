@@ -89,26 +89,21 @@ pub struct RunId {
 }
 
 /// The ids that a request carried; an id that it did not carry is absent.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ids {
     /// The request's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The id of its session: of its conversation, or else its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The id of the session that began its session: for a sub-agent, the agent's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The key for routers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_key: Option<String>,
     /// The trace that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceId>,
     /// Its span in the trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<SpanId>,
 }
 

@@ -123,9 +123,7 @@ pub fn own_folder(path: &Path) -> Result<(), NotOwn> {
 pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     // Neither the folder nor a link to it may be a stranger's.
     for found in [fs::symlink_metadata(path)?, fs::metadata(path)?] {
-        if let Some(who) = stranger(&found) {
-            return Err(NotOwn::Stranger(who));
-        }
+        check(&found)?;
     }
     Ok(())
 }
@@ -138,21 +136,22 @@ pub fn open_own(path: &Path) -> Result<File, NotOwn> {
     if !found.is_file() {
         return Err(NotOwn::Stranger("it is not a regular file".to_owned()));
     }
-    match stranger(&found) {
-        Some(who) => Err(NotOwn::Stranger(who)),
-        None => Ok(file),
-    }
+    check(&found)?;
+    Ok(file)
 }
 
-/// Names another user who could have written it.
-pub fn stranger(found: &Metadata) -> Option<String> {
+/// Checks that no other user could have written it.
+fn check(found: &Metadata) -> Result<(), NotOwn> {
     let user = rustix::process::geteuid().as_raw();
-    if found.uid() != user {
-        return Some(format!("it belongs to user {}, but this is user {user}", found.uid()));
-    }
-    // A link has no mode of its own.
-    let open = !found.is_symlink() && found.mode() & OTHERS_WRITE != 0;
-    open.then(|| format!("other users may write to it (mode {:03o})", found.mode() & 0o777))
+    let who = if found.uid() != user {
+        format!("it belongs to user {}, but this is user {user}", found.uid())
+    } else if !found.is_symlink() && found.mode() & OTHERS_WRITE != 0 {
+        // A link has no mode of its own.
+        format!("other users may write to it (mode {:03o})", found.mode() & 0o777)
+    } else {
+        return Ok(());
+    };
+    Err(NotOwn::Stranger(who))
 }
 
 /// A file that was there may have had another mode.

@@ -118,13 +118,6 @@ impl<S: AsRef<str> + From<String>> Known<S> {
             Cow::Borrowed(bytes)
         }
     }
-
-    /// The words of a command line without them and without values that are named or look like
-    /// secrets.
-    pub fn redact_command(&self, words: &[String]) -> Vec<String> {
-        let known: Vec<String> = words.iter().map(|word| self.redact(word)).collect();
-        self::words(&known, &|_, _| REDACTED.to_owned())
-    }
 }
 
 /// The parts of a secret that a server may repeat alone: the text after a scheme (`Bearer TOKEN`),

@@ -29,26 +29,21 @@ pub struct Timings([AtomicU64; 6]);
 
 /// The times at which each stage was reached, in milliseconds since the process began. A stage that
 /// was not reached is absent.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StageTimes {
     /// Plugins were loaded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugins_loaded_ms: Option<f64>,
     /// The tokenizer was loaded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer_loaded_ms: Option<f64>,
     /// The target had answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_probed_ms: Option<f64>,
     /// The required requests were ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_ready_ms: Option<f64>,
     /// Connections were open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_open_ms: Option<f64>,
     /// The first request was handed to a worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_sent_ms: Option<f64>,
 }
 

@@ -3,7 +3,7 @@
 //! Keeps the order and the place of every key; the meaning of the keys is up to the plugin,
 //! see [`check_config`](super::check_config).
 
-use serde::ser::{Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::located::{Located, Place};
@@ -28,7 +28,8 @@ pub struct ConfigEntry {
 pub type ConfigValue = Located<Config>;
 
 /// A value that JSON can express.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 pub enum Config {
     /// A string, a number or a truth value.
     Scalar(Value),
@@ -158,16 +159,6 @@ fn place_within<'a>(value: &'a ConfigValue, path: &[&str]) -> Option<&'a Place> 
 impl Serialize for ConfigTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|entry| (&entry.key, &entry.value)))
-    }
-}
-
-impl Serialize for Config {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Config::Scalar(scalar) => scalar.serialize(serializer),
-            Config::Table(table) => table.serialize(serializer),
-            Config::List(items) => items.serialize(serializer),
-        }
     }
 }
 

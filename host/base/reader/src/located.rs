@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use miette::{NamedSource, SourceSpan};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// A scenario's text and its name in messages.
 pub type Source = Arc<NamedSource<String>>;
@@ -65,10 +65,12 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// A value and the place where it was set.
-#[derive(Clone, Debug)]
+/// A value and the place where it was set. It is written as its value alone.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
 pub struct Located<T> {
     pub value: T,
+    #[serde(skip)]
     pub place: Place,
 }
 
@@ -97,13 +99,6 @@ impl Located<PathBuf> {
             Place::Text { .. } => folder.join(&self.value),
             Place::Flag(_) => self.value.clone(),
         }
-    }
-}
-
-/// Written as its value alone.
-impl<T: Serialize> Serialize for Located<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
     }
 }
 

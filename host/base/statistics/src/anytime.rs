@@ -10,9 +10,8 @@
 //! "E-statistics, group invariance and anytime-valid testing"; Wang and Ramdas 2025, "Anytime-valid
 //! t-tests and confidence sequences for Gaussian means with unknown variance").
 
-use super::Interval;
 use super::interval::LEVEL;
-use super::moments;
+use super::{Interval, moments};
 
 /// Values that the prior distribution of effects is worth. The more, the narrower the interval of
 /// many values and the wider the interval of a few. From 0.15 on, three values have no interval at

@@ -10,12 +10,11 @@
 
 use std::collections::HashMap;
 
-use super::Ranked;
 use super::cells::leading;
 use super::dependence::inflation;
 use super::interval::{LEVEL, NORMAL};
 use super::moments::{mean, variance_about};
-use super::student;
+use super::{Ranked, student};
 
 /// Largest number of blocks after the fill. Batch means work best with few long ones: beyond
 /// twenty, more blocks add little about the variance, and shorter ones capture less of the

@@ -1,29 +1,9 @@
 //! Tests of several differences at once: which of them are shown, by their p-values.
 //!
-//! The more differences are looked at, the more of them seem large by chance. The two procedures
-//! bound different errors: Holm's the probability of showing any difference that is not there,
-//! Benjamini and Hochberg's the share of such differences among the shown ones. Differences from
-//! one reference whose correlation is known have a sharper test,
+//! The more differences are looked at, the more of them seem large by chance. Benjamini and
+//! Hochberg's procedure bounds the share of differences that are not there among the shown ones.
+//! Differences from one reference whose correlation is known have a sharper test,
 //! [`Dunnett`](crate::dunnett::Dunnett).
-
-/// Returns for each of several differences if it is shown; differences without a p-value are not.
-/// By Holm's procedure (Holm 1979, "A simple sequentially rejective multiple test procedure"), the
-/// probability of showing any that is not there is at most `outside`. This holds whichever the
-/// others are and however they depend on each other.
-pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
-    let mut order: Vec<(usize, f64)> =
-        probabilities.iter().enumerate().filter_map(|(place, p)| Some((place, (*p)?))).collect();
-    order.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let mut shown = vec![false; probabilities.len()];
-    let many = order.len();
-    for (rank, (place, p)) in order.into_iter().enumerate() {
-        if p > outside / (many - rank) as f64 {
-            break;
-        }
-        shown[place] = true;
-    }
-    shown
-}
 
 /// Returns for each of several differences if it is shown. Benjamini and Hochberg's procedure: if
 /// no figure differs, it shows any in a share `outside` of comparisons, however many figures there
@@ -47,16 +27,6 @@ pub fn benjamini_hochberg(probabilities: &[f64], outside: f64) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn holm_shows_less_of_more() {
-        let shown = |probabilities: &[Option<f64>]| holm(probabilities, 0.05);
-        assert_eq!(shown(&[Some(0.03)]), [true]);
-        assert_eq!(shown(&[Some(0.03), Some(0.5)]), [false, false]);
-        assert_eq!(shown(&[Some(0.03), None, Some(0.001), Some(0.02)]), [true, false, true, true]);
-        assert_eq!(shown(&[Some(0.026), Some(0.02)]), [true, true]);
-        assert_eq!(shown(&[]), Vec::<bool>::new());
-    }
 
     /// The largest p-value at or below its rank's level counts, and all below it.
     #[test]

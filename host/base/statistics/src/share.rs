@@ -6,10 +6,9 @@
 //! runs over the same samples differ only in the answers that flipped, so these alone are tested
 //! (McNemar 1947), exactly where they are few.
 
-use super::Interval;
 use super::beta::binomial;
 use super::interval::NORMAL;
-use super::student;
+use super::{Interval, student};
 
 /// Fewer flipped answers than this are tested by the binomial distribution itself.
 pub const EXACT_BELOW: u64 = 25;

@@ -250,43 +250,32 @@ impl Dialect {
 
     /// The request for something other than inference, if the engine supports it.
     pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
-        let request = call!(self, "control", call_control(what))?;
-        if let Some(request) = &request {
-            self.check_request("control", request)?;
-        }
-        Ok(request)
+        self.aside(Aside::Control(what))
     }
 
     /// The request to each target before the first sample's, if the backend needs one.
     pub fn prepare(&mut self) -> Result<Option<Request>, PluginError> {
-        let request = call!(self, "prepare", call_prepare())?;
-        if let Some(request) = &request {
-            self.check_request("prepare", request)?;
-        }
-        Ok(request)
-    }
-
-    /// The value in a successful reply to [`prepare`](Self::prepare).
-    pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
-        let prepared = call!(self, "read-prepared", call_read_prepared(body))?
-            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
-        let bytes = prepared.value.len();
-        if bytes > STATE_BYTES {
-            Err(self.contract(
-                "read-prepared",
-                format!("it prepares {bytes} bytes, at most {STATE_BYTES} are allowed"),
-            ))
-        } else {
-            Ok(prepared)
-        }
+        self.aside(Aside::Prepare)
     }
 
     /// A request other than inference, if the backend has it.
     pub fn aside(&mut self, what: Aside) -> Result<Option<Request>, PluginError> {
-        match what {
-            Aside::Control(what) => self.control(what),
-            Aside::Prepare => self.prepare(),
+        let (name, request) = match what {
+            Aside::Control(what) => ("control", call!(self, "control", call_control(what))?),
+            Aside::Prepare => ("prepare", call!(self, "prepare", call_prepare())?),
+        };
+        if let Some(request) = &request {
+            self.check_request(name, request)?;
         }
+        Ok(request)
+    }
+
+    /// The value in a successful reply to [`Aside::Prepare`].
+    pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
+        let prepared = call!(self, "read-prepared", call_read_prepared(body))?
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
+        self.check_size("read-prepared", "prepares", &prepared.value, "")?;
+        Ok(prepared)
     }
 
     /// The part of a reply to a control request that the plugin reads: over gRPC, the message
@@ -305,19 +294,16 @@ impl Dialect {
         let body = self.control_message(body)?;
         let readings = call!(self, "read-metrics", call_read_metrics(body))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
-        match readings.iter().find(|reading| !reading.value.is_finite()) {
-            None => Ok(readings),
-            Some(reading) => Err(self.contract(
-                "read-metrics",
-                format!("the figure {:?} is {}", reading.metric, reading.value),
-            )),
-        }
+        let wrong = readings.iter().find(|reading| !reading.value.is_finite());
+        let fault = wrong.map(|it| format!("the figure {:?} is {}", it.metric, it.value));
+        self.check("read-metrics", fault)?;
+        Ok(readings)
     }
 
     /// Returns how requests are authenticated, and where people keep the key.
     pub fn credentials(&mut self) -> Result<Credentials, PluginError> {
         let credentials = call!(self, "credentials", call_credentials())?;
-        let named = match &credentials.scheme {
+        let fault = match &credentials.scheme {
             Authentication::Header(name) => {
                 let letters = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
                 let is_name = !name.is_empty() && name.bytes().all(letters);
@@ -325,28 +311,20 @@ impl Dialect {
                     .into_iter()
                     .any(|own| own != "authorization" && own.eq_ignore_ascii_case(name));
                 (!is_name || is_hosts)
-                    .then(|| format!("`{}` as the header of the key", name.escape_debug()))
+                    .then(|| format!("it names `{}` as the header of the key", name.escape_debug()))
             }
             Authentication::Sigv4(service) => {
                 let letters = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
                 let is_name = !service.is_empty() && service.bytes().all(letters);
-                (!is_name).then(|| format!("`{}` as the service of AWS", service.escape_debug()))
+                let shown = service.escape_debug();
+                (!is_name).then(|| format!("it names `{shown}` as the service of AWS"))
             }
-            Authentication::Bearer
-            | Authentication::None
-            | Authentication::Hmac(_)
-            | Authentication::Token(_) => None,
+            Authentication::Hmac(hmac) => hmac::fault(hmac),
+            Authentication::Token(token) => token::fault(token),
+            Authentication::Bearer | Authentication::None => None,
         };
-        let fault = match (named, &credentials.scheme) {
-            (Some(what), _) => Some(format!("it names {what}")),
-            (None, Authentication::Hmac(hmac)) => hmac::fault(hmac),
-            (None, Authentication::Token(token)) => token::fault(token),
-            (None, _) => None,
-        };
-        match fault {
-            Some(what) => Err(self.contract("credentials", what)),
-            None => Ok(credentials),
-        }
+        self.check("credentials", fault)?;
+        Ok(credentials)
     }
 
     /// The models in an answer to [`Control::ListModels`].
@@ -372,32 +350,22 @@ impl Dialect {
             Call::Steps(step) => step::fault_of_first(step),
             Call::Socket(socket) => socket::fault(socket),
         };
-        if let Some(what) = fault {
-            return Err(self.contract("encode", what));
-        }
+        self.check("encode", fault)?;
         Ok(call)
     }
 
     /// Returns how to split the reply to such a request into frames.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
         let framing = call!(self, "framing", call_framing(streaming))?;
-        match step::fault_of_framing(&framing) {
-            Some(what) => Err(self.contract("framing", what)),
-            None => Ok(framing),
-        }
+        self.check("framing", step::fault_of_framing(&framing))?;
+        Ok(framing)
     }
 
     /// The state before the first frame of a reply with a success status.
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
         let state = call!(self, "begin", call_begin(head))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
-        if state.len() > STATE_BYTES {
-            let bytes = state.len();
-            return Err(self.contract(
-                "begin",
-                format!("it keeps {bytes} bytes of state, at most {STATE_BYTES} are allowed"),
-            ));
-        }
+        self.check_size("begin", "keeps", &state, " of state")?;
         Ok(state)
     }
 
@@ -423,13 +391,7 @@ impl Dialect {
         let decoded = call!(self, "decode", call_decode(state, &crossing));
         frames.put_back((crossing.bytes, crossing.ends, crossing.names));
         let decoded = decoded?.map_err(|error| PluginError::from_plugin(self.name(), error))?;
-        let kept = decoded.state.len();
-        if kept > STATE_BYTES {
-            return Err(self.contract(
-                "decode",
-                format!("it keeps {kept} bytes of state, at most {STATE_BYTES} are allowed"),
-            ));
-        }
+        self.check_size("decode", "keeps", &decoded.state, " of state")?;
         let unread = decoded.unread as usize;
         if unread > 0 {
             self.check_unread(unread, frames.bytes().len(), fold.is_raw)?;
@@ -438,13 +400,11 @@ impl Dialect {
         for event in &decoded.events {
             let frame = event.frame as usize;
             if frame >= frames.len() || frame < last {
-                return Err(self.contract(
-                    "decode",
-                    format!(
-                        "an event names frame {frame} after frame {last} of {}; events must follow the order of their frames",
-                        frames.len()
-                    ),
-                ));
+                let all = frames.len();
+                let what = format!(
+                    "an event names frame {frame} after frame {last} of {all}; events must follow the order of their frames"
+                );
+                return Err(self.contract("decode", what));
             }
             last = frame;
             let fault = match &event.what {
@@ -461,9 +421,7 @@ impl Dialect {
                 Meaning::Send(outgoing) => socket::fault_of_message(outgoing),
                 _ => None,
             };
-            if let Some(fault) = fault {
-                return Err(self.contract("decode", fault));
-            }
+            self.check("decode", fault)?;
         }
         // Events take as much room as these pairs, so they stay where they are.
         let events = decoded.events.into_iter();
@@ -527,9 +485,25 @@ impl Dialect {
     /// Checks that a request stays below the target's URL and does not set the host's headers.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
         let fault = request::fault_of_path(&request.path).or_else(|| fault_of_fields(request));
-        match fault {
-            Some(what) => Err(self.contract(call, what)),
-            None => Ok(()),
-        }
+        self.check(call, fault)
+    }
+
+    /// Checks the size of bytes that the host keeps for the plugin.
+    fn check_size(
+        &self,
+        call: &'static str,
+        verb: &str,
+        kept: &[u8],
+        of: &str,
+    ) -> Result<(), PluginError> {
+        let bytes = kept.len();
+        let fault = (bytes > STATE_BYTES)
+            .then(|| format!("it {verb} {bytes} bytes{of}, at most {STATE_BYTES} are allowed"));
+        self.check(call, fault)
+    }
+
+    /// The error for a fault in the result of a call, if there is one.
+    fn check(&self, call: &'static str, fault: Option<String>) -> Result<(), PluginError> {
+        fault.map_or(Ok(()), |what| Err(self.contract(call, what)))
     }
 }

@@ -37,21 +37,19 @@ pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
 use super::backend::{Aside, Control};
-use super::examine;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
-use super::{Info, Plugin, PluginError};
-use given::{Input, Reply};
+use super::{Info, Plugin, PluginError, examine};
+use given::Input;
 use model::frame::Framing;
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 use seen::Observations;
 use store::Store;
 use tokenizer::Tokenizer;
 
 pub struct Suite {
-    plugin: Plugin,
-    limits: Limits,
+    pub plugin: Plugin,
+    pub limits: Limits,
     pub cases: Vec<Case>,
 }
 
@@ -73,18 +71,10 @@ impl Suite {
         examine::describe_with(&self.plugin, self.grants(None, &LogBook::default()))
     }
 
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
-    }
-
     /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved:
     /// a wrong result must not become the expected one.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
-        let mut seen = Observations::new();
+        let mut seen = Observations::default();
         if let Err(error) = self.run(case, &mut seen) {
             seen.misbehaved("opening it", &error);
         }
@@ -95,7 +85,7 @@ impl Suite {
         if seen.endless && !self.finds_an_end(case) {
             // A wrong result must not become the expected one.
             seen.found.retain(|(file, _)| *file != "events.json");
-            seen.settled = false;
+            seen.unsettled = true;
             seen.breach(
                 "the backend gives no `end` event, for this reply or any other of these cases: a run would record every \
                  reply as cut off; give `end` at what marks a reply's end (a case of a reply that was cut off is fine \
@@ -105,7 +95,7 @@ impl Suite {
         }
         let mut found: Vec<(&'static str, Option<String>)> =
             seen.found.into_iter().map(|(file, text)| (file, Some(text))).collect();
-        if seen.settled {
+        if !seen.unsettled {
             for file in given::expectations(self.plugin.kind) {
                 if !found.iter().any(|(known, _)| known == file) {
                     found.push((file, None));
@@ -129,12 +119,7 @@ impl Suite {
         if self.plugin.kind != Kind::Backend {
             return Vec::new();
         }
-        let asks = || {
-            self.cases.iter().filter_map(|case| match &case.given {
-                Input::Ask(ask) => Some((case, &**ask)),
-                _ => None,
-            })
-        };
+        let asks = || self.cases.iter().filter_map(|case| Some((case, case.ask()?)));
         let controls = |what: Aside| {
             let mut cases = self.cases.iter();
             cases.any(|case| matches!(&case.given, Input::Control(of, Some(_)) if *of == what))
@@ -154,7 +139,8 @@ impl Suite {
             let events = case.store.read("events.json").unwrap_or_default();
             String::from_utf8_lossy(&events).contains(r#""kind":"failure""#)
         };
-        let refused = |(_, ask): (&Case, &Ask)| matches!(ask.reply, Some(Reply::Error(..)));
+        let refused =
+            |(_, ask): (&Case, &Ask)| ask.reply.as_ref().is_some_and(|reply| !reply.is_success());
         let streams = |wanted| move |(_, ask): (&Case, &Ask)| ask.settings.streaming == wanted;
         let rows = [
             (!asks().any(streams(true)), "a reply that is streamed (`streaming` in settings.json)"),
@@ -185,10 +171,7 @@ impl Suite {
 
     /// True if the backend finds the end of the reply of some case, of this suite or beside it.
     fn finds_an_end(&self, case: &Case) -> bool {
-        let mut asks = (self.cases.iter()).filter_map(|case| match &case.given {
-            Input::Ask(ask) => Some((case, ask)),
-            _ => None,
-        });
+        let mut asks = self.cases.iter().filter_map(|case| Some((case, case.ask()?)));
         let found = asks.any(|(case, ask)| {
             let plugin = self.configured(case, None, &LogBook::default());
             plugin.is_ok_and(|plugin| backend::ends(&plugin, ask))

@@ -12,8 +12,7 @@ use super::bindings::types::{self, Sample};
 use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Live, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 pub use super::bindings::dataset_world::exports::runner::plugin::dataset::{
     Amount, Remark, Treatment,
@@ -136,13 +135,9 @@ impl Samples {
     ) -> Result<Vec<Sample>, PluginError> {
         let samples = samples.map_err(|error| PluginError::from_plugin(&self.plugin, error))?;
         if samples.len() > limit as usize {
-            return Err(self.broken(
-                call,
-                &format!(
-                    "it returned {} samples, but at most {limit} were requested",
-                    samples.len()
-                ),
-            ));
+            let count = samples.len();
+            let what = format!("it returned {count} samples, but at most {limit} were requested");
+            return Err(self.broken(call, &what));
         }
         for sample in &samples {
             let mut hasher = DefaultHasher::new();
@@ -156,10 +151,8 @@ impl Samples {
             if let Some(reference) = &sample.reference
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {
-                return Err(self.broken(
-                    call,
-                    &format!("the reference of sample `{}` is not JSON: {cause}", sample.id),
-                ));
+                let what = format!("the reference of sample `{}` is not JSON: {cause}", sample.id);
+                return Err(self.broken(call, &what));
             }
         }
         Ok(samples)

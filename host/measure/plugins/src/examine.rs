@@ -20,8 +20,7 @@ use super::outline::Outline;
 use super::sandbox::{Grants, LogBook};
 use super::scorer::Scorer;
 use model::hex;
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 use tokenizer::Tokenizer;
 
 /// The number of instances made to measure the cost of making one.

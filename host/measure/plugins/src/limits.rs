@@ -1,7 +1,6 @@
 //! Limits on a plugin: the limits of a run, and the tally of an instance's memory and tables.
 
 use model::plugin::Limits;
-use std::fmt;
 
 use wasmtime::ResourceLimiter;
 
@@ -11,38 +10,20 @@ const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ExceededLimit {
     /// The limit on memory, in bytes.
+    #[error("it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)", mebibytes(*.0))]
     Memory(u64),
     /// The limit on table elements.
+    #[error(
+        "it asked for tables of more than the {0} elements allowed (raise `table` under [sandbox] if it really needs more)"
+    )]
     Tables(u64),
     /// The limit on a text for the tokenizer, in bytes.
+    #[error("it asked for the tokens of a text, or the text of tokens, of more than the {} allowed at once (ask for it in pieces)", mebibytes(*.0))]
     Text(u64),
 }
-
-impl fmt::Display for ExceededLimit {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExceededLimit::Memory(bytes) => write!(
-                out,
-                "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
-                mebibytes(*bytes)
-            ),
-            ExceededLimit::Text(bytes) => write!(
-                out,
-                "it asked for the tokens of a text, or the text of tokens, of more than the {} allowed at once (ask for it in pieces)",
-                mebibytes(*bytes)
-            ),
-            ExceededLimit::Tables(elements) => write!(
-                out,
-                "it asked for tables of more than the {elements} elements allowed (raise `table` under [sandbox] if it really needs more)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ExceededLimit {}
 
 /// An instance's use of one resource, and its limit.
 struct Share {

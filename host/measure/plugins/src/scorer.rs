@@ -13,8 +13,7 @@ use super::bindings::{log, tokenizer, types};
 use super::error::{PluginError, clean_text};
 use super::instance::{CallResult, Configured, OpenInstance, Reopen, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 use programs::{Declaration, Programs};
 
 pub use super::bindings::types::Turn;

@@ -10,13 +10,11 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::scenario::Scenario;
 use crate::target::Target;
-use model::connection::Reuse;
-use model::connection::Version;
+use model::connection::{Reuse, Version};
 use model::places::AllowedHost;
 use model::session::Warming;
 use model::target::with_scheme;
-use reader::Problem;
-use reader::{Located, Place};
+use reader::{Located, Place, Problem};
 use result::metric::Objective;
 use result::threshold::Threshold;
 
@@ -136,6 +134,13 @@ fn unless<T: Display>(
     Some(wrong(name, &located.place, expected, &located.value))
 }
 
+/// A key against a decision that was made elsewhere.
+fn contradicts(key: &str, place: &Place, decision: &str, other: &Place) -> Problem {
+    Problem::new(format!("{key} contradicts {decision}"))
+        .at(place.clone(), "this")
+        .at(other.clone(), "conflicts with this")
+}
+
 fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
     let found = short(found.to_string());
     let message = format!("`{name}`: expected {expected}, found {found}");
@@ -171,10 +176,9 @@ pub(crate) fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     if let (Some(http), Some(reuse)) = (&scenario.connection.http, &scenario.connection.reuse)
         && (http.value, reuse.value) == (Version::Http2, Reuse::Never)
     {
+        let reads = "`connection.reuse` = \"never\"";
         problems.push(
-            Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
-                .at(reuse.place.clone(), "this")
-                .at(http.place.clone(), "conflicts with this")
+            contradicts(reads, &reuse.place, "`connection.http` = \"2\"", &http.place)
                 .help("HTTP/2 requests share connections; one connection each needs HTTP/1.1"),
         );
     }

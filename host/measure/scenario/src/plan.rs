@@ -30,6 +30,7 @@ mod request;
 pub use request::{Cancel, RequestOptions};
 
 /// A resolved run.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Plan {
@@ -62,10 +63,8 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Controls::is_none")]
     pub control: Controls,
     /// The devices that are sampled; absent if none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<WatchedDevices>,
     /// The cost of the devices or their machine, if it was stated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
@@ -75,7 +74,6 @@ pub struct Plan {
     pub failures_as_infinite: bool,
     /// The length of the time slices that figures are also given by, in nanoseconds; absent if they
     /// are not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_slice: Option<Nanos>,
     /// The SLOs that a good request meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +85,6 @@ pub struct Plan {
     /// The resource limits of plugins.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent if it runs the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<Slice>,
 }
 
@@ -167,6 +164,7 @@ impl PlannedTarget {
 }
 
 /// The connections to targets.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Wiring {
@@ -179,10 +177,8 @@ pub struct Wiring {
     /// The source of timestamps of received bytes.
     pub timestamps: Timestamps,
     /// Threads that send and read; absent if the machine's cores decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readers: Option<u32>,
     /// The most threads that decode; absent if the machine's cores decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoders: Option<u32>,
 }
 
@@ -224,6 +220,7 @@ pub struct PlannedDataset {
 }
 
 /// The tokenizer that counts tokens on this side.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedTokenizer {
@@ -232,17 +229,14 @@ pub struct PlannedTokenizer {
     /// True if it is a substitute for the model's own, so that its counts are approximate.
     pub approximate: bool,
     /// The commit, where it comes from the local cache of the Hugging Face hub.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// SHA-256 of its file. A folder has the SHA-256 of a list of the files that decide tokens, in
     /// the order of their names and in the form of `sha256sum`. Absent for the substitute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// True if the scenario names none, and it was found under the served model's name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
     /// Tokens of the model's chat template around one message; absent without a template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_tokens: Option<u32>,
 }
 
@@ -265,6 +259,7 @@ const WARMUP_WAVES: u32 = 10;
 const WAVE: u32 = 10_000;
 
 /// The number of requests, and when they are due.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Load {
@@ -273,7 +268,6 @@ pub struct Load {
     /// The due times of requests.
     pub arrival: Arrival,
     /// The maximum number of requests in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
     /// The unit of work that a user of a closed loop has one of at a time.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -285,7 +279,6 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub salted: bool,
     /// The text of `salted`. It is made when the run begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<Salt>,
     /// Requests before the measurement: of each wave, if there are several.
     pub warmup: u32,
@@ -293,7 +286,6 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub warming: Warming,
     /// The time after which no wave begins, in nanoseconds; absent if there is but one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_limit: Option<Nanos>,
     /// Random seed.
     pub seed: u64,
@@ -318,11 +310,11 @@ pub struct Salt {
 }
 
 /// Requests to targets in addition to the measured ones. None of them is measured.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Controls {
     /// The time to wait until they are ready, in nanoseconds; absent if the run does not wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ready: Option<Nanos>,
     /// True if they clear their prefix caches after the warmup, before the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -332,13 +324,11 @@ pub struct Controls {
     pub server_metrics: bool,
     /// The time between two readings of their metrics pages while the run goes on, in nanoseconds;
     /// absent if they are not read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_series: Option<Nanos>,
     /// True if the repeated parts of prompts are counted. This sends no request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache_report: bool,
     /// Tokens per page that this count assumes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<NonZeroU32>,
 }
 

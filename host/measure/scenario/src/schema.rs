@@ -11,10 +11,8 @@ use rules::{
     unknown_key, wrong,
 };
 
-use reader::Located;
-use reader::Problem;
 use reader::words::{joined, plain, written};
-use reader::{Config, ConfigTable, ConfigValue};
+use reader::{Config, ConfigTable, ConfigValue, Located, Problem};
 
 mod rules;
 

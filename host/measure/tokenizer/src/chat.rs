@@ -105,13 +105,13 @@ impl ChatTemplate {
     /// The templates that these describe, with their date.
     fn from_sources(sources: &Sources) -> Result<Self, ChatError> {
         let made = Self::new(&sources.file, sources.texts.clone(), &sources.special)?;
-        let now = sources.now.as_ref().map(|now| now.parse()).transpose();
-        let now =
-            now.map_err(|cause: jiff::Error| ChatError::Failed { cause: cause.to_string() })?;
-        Ok(match now {
-            Some(now) => made.dated(now),
-            None => made,
-        })
+        match &sources.now {
+            None => Ok(made),
+            Some(now) => now
+                .parse()
+                .map(|now| made.dated(now))
+                .map_err(|cause: jiff::Error| ChatError::Failed { cause: cause.to_string() }),
+        }
     }
 
     /// The template with another date, for templates that write the day of the conversation. The

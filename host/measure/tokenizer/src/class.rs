@@ -4,9 +4,8 @@
 use std::sync::LazyLock;
 
 use regex_syntax::hir::{Class, HirKind};
-use unicode_normalization_alignments::IsNormalized;
 use unicode_normalization_alignments::char::canonical_combining_class;
-use unicode_normalization_alignments::is_nfc_quick;
+use unicode_normalization_alignments::{IsNormalized, is_nfc_quick};
 
 /// `\p{L}`.
 pub(super) const LETTER: u8 = 1;

@@ -25,8 +25,8 @@ pub(super) struct HuggingFace {
     expansion: u64,
     /// The special tokens, where a text that begins with none of them gets a space before it.
     space_unless: Option<Vec<String>>,
-    /// Tokens that have a role, where the model's file says so.
-    roles: BTreeMap<&'static str, String>,
+    /// Tokens that have a role (`bos_token` and so on), where the model's file says so.
+    pub(super) roles: BTreeMap<&'static str, String>,
 }
 
 /// The settings that training batches need, and counts must not depend on.
@@ -111,15 +111,6 @@ impl HuggingFace {
         let added = self.model.get_added_tokens_decoder().into_values();
         let special = added.filter(|token| token.special);
         self.space_unless = Some(special.map(|token| token.content).collect());
-    }
-
-    /// Tokens that have a role (`bos_token` and so on), where the model's file says so.
-    pub(super) fn roles(&self) -> &BTreeMap<&'static str, String> {
-        &self.roles
-    }
-
-    pub(super) fn set_roles(&mut self, roles: BTreeMap<&'static str, String>) {
-        self.roles = roles;
     }
 
     fn begun<'t>(&self, text: &'t str) -> Cow<'t, str> {

@@ -118,7 +118,7 @@ impl Tokenizer {
         let mut roles = siblings.roles();
         if let Model::HuggingFace(model) = &model {
             // The model's own file states the roles that no file beside it states.
-            for (role, token) in model.roles() {
+            for (role, token) in &model.roles {
                 roles.entry(role).or_insert_with(|| token.clone());
             }
         }

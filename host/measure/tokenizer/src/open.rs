@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::facts::ParsedModel;
 use super::siblings::{SiblingFiles, bytes_of};
-use super::{Model, Tokenizer, TokenizerError};
-use super::{binary, hugging_face, read, sentencepiece, tiktoken};
+use super::{
+    Model, Tokenizer, TokenizerError, binary, hugging_face, read, sentencepiece, tiktoken,
+};
 
 /// Largest file that is read, in bytes: several times the largest tokenizer of any model.
 const FILE_BYTES: u64 = 256 << 20;

@@ -50,11 +50,8 @@ struct Model<'f> {
     #[serde(rename = "type")]
     kind: Option<String>,
     dropout: Option<f32>,
-    #[serde(default)]
     continuing_subword_prefix: Option<String>,
-    #[serde(default)]
     end_of_word_suffix: Option<String>,
-    #[serde(default)]
     ignore_merges: Option<bool>,
     #[serde(borrow)]
     vocab: Vocabulary<'f>,

@@ -60,7 +60,7 @@ pub(super) fn read(
     if settings.prefix == Prefix::First && !proto.removes_spaces {
         model.begin_with_space();
     }
-    model.set_roles(roles(&proto));
+    model.roles = roles(&proto);
     correct(&mut facts, &proto);
     Ok(ParsedModel { facts, model })
 }

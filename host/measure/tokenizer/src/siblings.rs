@@ -146,37 +146,24 @@ impl SiblingFiles {
 
 /// Returns the chat templates: of their own file, else of the settings, else of the older file.
 fn templates(folder: &Path, settings: &Result<Map<String, Value>, String>) -> Option<Templates> {
-    let named = |file: &str, texts| Some(Templates { file: file.to_owned(), texts });
-    let own = "chat_template.jinja";
-    match text(folder, own) {
-        Ok(None) => {}
-        Err(cause) => return named(own, Err(cause)),
-        Ok(Some(default)) => {
-            let mut texts = BTreeMap::from([("default".to_owned(), default)]);
-            if let Ok(Some(more)) =
-                text(&folder.join("additional_chat_templates"), "tool_use.jinja")
-            {
-                texts.insert("tool_use".to_owned(), more);
-            }
-            return named(own, Ok(texts));
-        }
-    }
-    match settings {
-        Ok(settings) => {
-            if let Some(value) = settings.get("chat_template").filter(|value| !value.is_null()) {
-                return named("tokenizer_config.json", texts(value));
-            }
-        }
-        Err(cause) => return named("tokenizer_config.json", Err(cause.clone())),
-    }
-    let older = "chat_template.json";
-    match object(folder, older) {
-        Ok(object) => match object.get("chat_template") {
-            Some(value) => named(older, texts(value)),
-            None => None,
-        },
-        Err(cause) => named(older, Err(cause)),
-    }
+    let of = |object: &Result<Map<String, Value>, String>| match object {
+        Ok(object) => object.get("chat_template").filter(|value| !value.is_null()).map(texts),
+        Err(cause) => Some(Err(cause.clone())),
+    };
+    let own = || {
+        let default = text(folder, "chat_template.jinja").transpose()?;
+        let more = text(&folder.join("additional_chat_templates"), "tool_use.jinja");
+        let more = more.ok().flatten().map(|more| ("tool_use".to_owned(), more));
+        Some(
+            default
+                .map(|default| [("default".to_owned(), default)].into_iter().chain(more).collect()),
+        )
+    };
+    let in_file =
+        |file: &str, texts: Option<_>| Some(Templates { file: file.to_owned(), texts: texts? });
+    in_file("chat_template.jinja", own())
+        .or_else(|| in_file("tokenizer_config.json", of(settings)))
+        .or_else(|| in_file("chat_template.json", of(&object(folder, "chat_template.json"))))
 }
 
 /// A template, or a list of named ones.

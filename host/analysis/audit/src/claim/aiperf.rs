@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, Lengths, ReadError, Source, Stated, Tool, number};
+use super::{Claim, ReadError, Source, Stated, Tool, number};
 
 const LATENCIES: [(&str, &str); 4] = [
     ("request_latency", "e2e"),
@@ -108,10 +108,8 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup) {
     // Sums over fewer requests say nothing of the others, whose tokens it could not count.
     if let Some(length) = lookup.object(metrics, "output_sequence_length")
         && lookup.count(length, "count") == Some(answered as u64)
-        && let (Some(least), Some(most)) =
-            (lookup.count(length, "min"), lookup.count(length, "max"))
     {
-        claim.output_lengths = Some(Lengths { least, most });
+        claim.output_lengths = lookup.lengths(length);
     }
     for (key, name) in
         [("input_sequence_length", "tokens.input"), ("output_sequence_length", "tokens.output")]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, ReadError, Source, Tool, definitions};
+use super::{Claim, ReadError, Source, Tool};
 
 const LATENCIES: [(&str, &str); 4] = [
     ("request_latency", "e2e"),
@@ -51,7 +51,6 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     let known = harness.and_then(|name| TOOLS.iter().find(|(words, _)| name.contains(words)));
     let tool = known.map_or(Tool::Unknown, |(_, tool)| *tool);
     let mut claim = Claim::new(tool, source);
-    claim.definitions = definitions(tool);
     claim.about.notes.insert("report".into(), "llm-d".into());
     if let (Tool::Unknown, Some(harness)) = (tool, harness) {
         claim.about.notes.insert("tool".into(), harness.into());
@@ -82,45 +81,36 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
 }
 
 fn requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup) {
-    if let Some(requests) = lookup.object(aggregate, "requests") {
-        lookup.within("requests", |lookup| {
-            let total = lookup.state_count(claim, (requests, "total"), "requests.total");
-            let failed = lookup.state_count(claim, (requests, "failures"), "requests.failed");
-            // A total includes failures.
-            let Some(answered) = total.and_then(|total| total.checked_sub(failed?)) else {
-                return;
-            };
-            claim.state("requests.successful", answered as f64, 0.0);
-            for (key, name) in
-                [("input_length", "tokens.input"), ("output_length", "tokens.output")]
-            {
-                if let Some(length) = lookup.object(requests, key)
-                    && let Some(mean) = lookup.within(key, |lookup| lookup.number(length, "mean"))
-                {
+    lookup.inner(aggregate, "requests", |lookup, requests| {
+        let total = lookup.state_count(claim, (requests, "total"), "requests.total");
+        let failed = lookup.state_count(claim, (requests, "failures"), "requests.failed");
+        // A total includes failures.
+        let Some(answered) = total.and_then(|total| total.checked_sub(failed?)) else {
+            return;
+        };
+        claim.state("requests.successful", answered as f64, 0.0);
+        for (key, name) in [("input_length", "tokens.input"), ("output_length", "tokens.output")] {
+            lookup.inner(requests, key, |lookup, length| {
+                if let Some(mean) = lookup.number(length, "mean") {
                     claim.state(name, (mean.value * answered as f64).round(), 0.0);
                 }
-            }
-        });
-    }
-    if let Some(latency) = lookup.object(aggregate, "latency") {
-        for (key, name) in LATENCIES {
-            let statistics = lookup.within("latency", |lookup| lookup.object(latency, key));
-            if let Some(statistics) = statistics {
-                lookup.within(&format!("latency.{key}"), |lookup| {
-                    latency_statistics(claim, statistics, name, lookup);
-                });
-            }
+            });
         }
-    }
-    if let Some(throughput) = lookup.object(aggregate, "throughput") {
-        lookup.within("throughput", |lookup| {
-            for (key, name) in RATES {
-                if let Some(rate) = lookup.object(throughput, key) {
-                    lookup.within(key, |lookup| lookup.state(claim, (rate, "mean"), name, 1.0));
-                }
-            }
-        });
-    }
+    });
+    lookup.inner(aggregate, "latency", |lookup, latency| {
+        for (key, name) in LATENCIES {
+            lookup.inner(latency, key, |lookup, statistics| {
+                latency_statistics(claim, statistics, name, lookup);
+            });
+        }
+    });
+    lookup.inner(aggregate, "throughput", |lookup, throughput| {
+        for (key, name) in RATES {
+            lookup.inner(throughput, key, |lookup, rate| {
+                lookup.state(claim, (rate, "mean"), name, 1.0);
+            });
+        }
+    });
 }
 
 fn latency_statistics(claim: &mut Claim, statistics: &Object, name: &str, lookup: &mut Lookup) {

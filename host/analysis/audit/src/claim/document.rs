@@ -41,13 +41,13 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
         let what = format!("the file is larger than {} MiB", MOST_BYTES >> 20);
         let expected =
             "expected a result; leave out the entries of single requests, or split the file";
-        return Err(vec![error(name, None, what, expected)]);
+        return Err(vec![ReadError::of_file(name, what, expected)]);
     }
     let text = String::from_utf8_lossy(content);
     let text = text.trim_start_matches('\u{feff}');
     let begun = text.trim_start();
     if begun.is_empty() {
-        return Err(vec![error(name, None, "the file is empty".into(), KNOWN)]);
+        return Err(vec![ReadError::of_file(name, "the file is empty".into(), KNOWN)]);
     }
     let mut document = Document { file: name.to_owned(), ..Document::default() };
     if begun.starts_with(['{', '[']) {
@@ -62,7 +62,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
             let first = begun.lines().next().unwrap_or_default();
             let first: String = first.chars().take(60).collect();
             let what = format!("no result found; the file begins with `{first}`");
-            return Err(vec![error(name, None, what, KNOWN)]);
+            return Err(vec![ReadError::of_file(name, what, KNOWN)]);
         }
     }
     Ok(document)
@@ -141,7 +141,7 @@ fn read_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
         read_object(name, object, source)
     };
     if list.is_empty() {
-        return Err(vec![error(name, None, "the list is empty".into(), KNOWN)]);
+        return Err(vec![ReadError::of_file(name, "the list is empty".into(), KNOWN)]);
     }
     in_order(name, list.iter().enumerate().map(read_one))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, Lengths, ReadError, Source, Tool};
+use super::{Claim, ReadError, Source, Tool};
 
 const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
@@ -44,21 +44,17 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         }
     }
     for (key, name) in LATENCIES {
-        if let Some(series) = lookup.object(object, key) {
-            lookup.within(key, |lookup| latency(&mut claim, series, name, lookup));
-        }
+        lookup.inner(object, key, |lookup, series| latency(&mut claim, series, name, lookup));
     }
     for (key, name) in
         [("input_sequence_lengths", "tokens.input"), ("output_sequence_lengths", "tokens.output")]
     {
-        let Some(series) = lookup.object(object, key) else { continue };
-        lookup.within(key, |lookup| {
+        lookup.inner(object, key, |lookup, series| {
             if let Some(total) = lookup.number(series, "total") {
                 claim.state(name, total.value, 0.0);
             }
-            let ends = lookup.count(series, "min").zip(lookup.count(series, "max"));
             if name == "tokens.output" {
-                claim.output_lengths = ends.map(|(least, most)| Lengths { least, most });
+                claim.output_lengths = lookup.lengths(series);
             }
         });
     }
@@ -71,8 +67,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
 fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup) {
     lookup.statistics(claim, series, name, MS);
     lookup.state(claim, (series, "std_dev"), format!("{name}.std"), MS);
-    let Some(percentiles) = lookup.object(series, "percentiles") else { return };
-    lookup.within("percentiles", |lookup| {
+    lookup.inner(series, "percentiles", |lookup, percentiles| {
         for key in percentiles.keys() {
             if let Some(statistic) = super::statistic(&format!("p{key}")) {
                 lookup.state(claim, (percentiles, key), format!("{name}.{statistic}"), MS);

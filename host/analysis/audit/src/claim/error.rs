@@ -11,3 +11,11 @@ pub struct ReadError {
     /// The expectation, and the advice.
     pub expected: String,
 }
+
+impl ReadError {
+    /// The error of a whole file.
+    pub(crate) fn of_file(file: &str, what: String, expected: &str) -> Self {
+        let (file, expected) = (file.to_owned(), expected.to_owned());
+        ReadError { file, place: None, what, expected }
+    }
+}

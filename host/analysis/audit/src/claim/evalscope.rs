@@ -93,38 +93,28 @@ fn figure(object: &Object, key: &str, lookup: &mut Lookup) -> Option<Stated> {
 
 /// Reads a table of percentiles, which states nothing else.
 pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::Evalscope, source);
-    let mut errors = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let mut lookup = Lookup::at(&file, format!("[{index}]"));
-        let Some(row) = row.as_object() else {
-            lookup.unlike("", row, "an object for each percentile");
-            errors.append(&mut lookup.errors);
-            continue;
-        };
+    lookup.each(rows, "an object for each percentile", |lookup, row| {
+        let errors = lookup.errors.len();
         let label = lookup.text(row, "Percentiles").unwrap_or_default();
         let named = label.strip_suffix('%').map(|percent| format!("p{percent}"));
         let named = named.unwrap_or_else(|| label.to_owned());
         match super::statistic(&named) {
             Some(statistic) => {
                 for (key, name, factor) in COLUMNS {
-                    if let Some(stated) = figure(row, key, &mut lookup) {
+                    if let Some(stated) = figure(row, key, lookup) {
                         let figure = format!("{name}.{statistic}");
                         claim.state(figure, stated.value * factor, ROUNDING * factor);
                     }
                 }
             }
-            None if lookup.errors.is_empty() => {
+            None if lookup.errors.len() == errors => {
                 let found = row.get("Percentiles").unwrap_or(&Value::Null);
                 lookup.unlike("Percentiles", found, "`min`, `max` or a percentage: `99%`");
             }
             None => {}
         }
-        errors.append(&mut lookup.errors);
-        if errors.len() > super::MOST_ERRORS {
-            break;
-        }
-    }
-    if errors.is_empty() { Ok(claim) } else { Err(errors) }
+    });
+    lookup.finish(claim)
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::definition::vllm_chat;
 use super::json::{Lookup, Object};
-use super::{Claim, ReadError, Sample, Source, Tool, definitions};
+use super::{Claim, ReadError, Sample, Source, Tool};
 
 /// Figures of the run as a whole, by their keys. Counts are exact.
 const WHOLE: [(&str, &str, bool); 17] = [
@@ -56,12 +56,7 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
 
 /// Reads one such object.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let place = match (&source.part, source.line) {
-        (Some(part), _) => part.clone(),
-        (None, Some(line)) => format!("line {line}"),
-        (None, None) => String::new(),
-    };
-    let mut lookup = Lookup::at(&source.file, place);
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(tool, source);
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(object, key) {
@@ -76,7 +71,6 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         let failed = claim.samples.iter().filter(|sample| sample.error.is_some()).count();
         claim.state("requests.failed", failed as f64, 0.0);
     }
-    claim.definitions = definitions(tool);
     let backend = claim.about.notes.get("backend");
     if tool == Tool::Vllm && backend.is_some_and(|backend| backend == "openai-chat") {
         claim.definitions.extend(vllm_chat(object));
@@ -137,12 +131,12 @@ fn settings(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
 
 /// Reads the lists that `--save-detailed` and `--output-details` add, with an entry a request.
 fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
-    let ttfts = lookup.list(object, "ttfts").unwrap_or_default();
-    let outputs = lookup.list(object, "output_lens").unwrap_or_default();
+    let ttfts = lookup.numbers(object, "ttfts").unwrap_or_default();
+    let outputs = lookup.numbers(object, "output_lens").unwrap_or_default();
     let requests = ttfts.len().max(outputs.len());
-    let inputs = lookup.list(object, "input_lens").unwrap_or_default();
-    let starts = lookup.list(object, "start_times").unwrap_or_default();
-    let latencies = lookup.list(object, "latencies").unwrap_or_default();
+    let inputs = lookup.numbers(object, "input_lens").unwrap_or_default();
+    let starts = lookup.numbers(object, "start_times").unwrap_or_default();
+    let latencies = lookup.numbers(object, "latencies").unwrap_or_default();
     let gaps = object.get("itls").and_then(Value::as_array);
     let errors = object.get("errors").and_then(Value::as_array);
     let at = |list: &[Option<f64>], index: usize| list.get(index).copied().flatten();

@@ -1,10 +1,8 @@
 //! genai-bench's JSON: a file for each scenario and number of users, with the figures of the run
 //! and of each of its requests.
 
-use serde_json::Value;
-
 use super::json::{Lookup, Object};
-use super::{Claim, Lengths, ReadError, Sample, Source, Tool};
+use super::{Claim, ReadError, Sample, Source, Tool};
 
 const LATENCIES: [(&str, &str); 3] = [("e2e_latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
@@ -34,52 +32,28 @@ pub(super) fn is_experiment(object: &Object) -> bool {
 
 /// Reads one such object.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let part = source.part.clone();
-    let place = |key: &str| match &part {
-        Some(part) => format!("{part}.{key}"),
-        None => key.to_owned(),
-    };
-    let mut whole = Lookup::new(&source);
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::GenaiBench, source);
-    let factor = match whole.text(object, "_time_unit") {
+    let factor = match lookup.text(object, "_time_unit") {
         None | Some("s") => 1e3,
         Some("ms") => 1.0,
         Some(_) => {
-            whole.unlike("_time_unit", &object["_time_unit"], "`s` or `ms`");
+            lookup.unlike("_time_unit", &object["_time_unit"], "`s` or `ms`");
             1.0
         }
     };
-    let mut lookup = Lookup::at(&file, place("aggregated_metrics"));
-    if let Some(metrics) = whole.object(object, "aggregated_metrics") {
-        run_figures(&mut claim, metrics, factor, &mut lookup);
+    lookup.inner(object, "aggregated_metrics", |lookup, metrics| {
+        run_figures(&mut claim, metrics, factor, lookup);
+    });
+    let key = "individual_request_metrics";
+    if let Some(requests) = lookup.list(object, key) {
+        lookup.within(key, |lookup| {
+            lookup.each(requests, "an object for each request", |lookup, request| {
+                claim.samples.push(sample(request, factor, lookup));
+            });
+        });
     }
-    let mut errors = whole.errors;
-    errors.append(&mut lookup.errors);
-    match object.get("individual_request_metrics") {
-        Some(Value::Array(requests)) => {
-            for (index, request) in requests.iter().enumerate() {
-                let part = place(&format!("individual_request_metrics[{index}]"));
-                let mut lookup = Lookup::at(&file, part);
-                match request.as_object() {
-                    Some(request) => claim.samples.push(sample(request, factor, &mut lookup)),
-                    None => lookup.unlike("", request, "an object for each request"),
-                }
-                errors.append(&mut lookup.errors);
-                if errors.len() > super::MOST_ERRORS {
-                    break;
-                }
-            }
-        }
-        Some(other) => {
-            let mut lookup = Lookup::at(&file, part.unwrap_or_default());
-            let key = "individual_request_metrics";
-            lookup.unlike(key, other, "a list with one entry per request");
-            errors.append(&mut lookup.errors);
-        }
-        None => {}
-    }
-    if errors.is_empty() { Ok(claim) } else { Err(errors) }
+    lookup.finish(claim)
 }
 
 fn run_figures(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup) {
@@ -119,9 +93,7 @@ fn run_figures(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lo
             }
         }
         if name == "tokens.output" {
-            let ends = lookup.count(length, "min").zip(lookup.count(length, "max"));
-            claim.output_lengths =
-                ends.map(|(least, most)| Lengths { least, most }).filter(|_| !claim.trimmed);
+            claim.output_lengths = lookup.lengths(length).filter(|_| !claim.trimmed);
         }
     }
     let generated = claim.value("tokens.output").is_none_or(|sum| sum > 0.0);

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, Lengths, ReadError, Sample, Source, Tool};
+use super::{Claim, ReadError, Sample, Source, Tool};
 
 /// Its latencies by ours, all in seconds.
 const LATENCIES: [(&str, &str); 5] = [
@@ -54,17 +54,13 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     let mut claim = Claim::new(Tool::InferencePerf, source);
     let duration = (object, "benchmark_time_seconds");
     lookup.state(&mut claim, duration, "throughput.duration-s", 1.0);
-    if let Some(load) = lookup.object(object, "load_summary") {
-        lookup.within("load_summary", |lookup| load_figures(&mut claim, load, lookup));
-    }
-    if let Some(failures) = lookup.object(object, "failures") {
-        lookup.within("failures", |lookup| {
-            lookup.state_count(&mut claim, (failures, "count"), "requests.failed")
-        });
-    }
-    if let Some(successes) = lookup.object(object, "successes") {
-        lookup.within("successes", |lookup| answered_figures(&mut claim, successes, lookup));
-    }
+    lookup.inner(object, "load_summary", |lookup, load| load_figures(&mut claim, load, lookup));
+    lookup.inner(object, "failures", |lookup, failures| {
+        lookup.state_count(&mut claim, (failures, "count"), "requests.failed")
+    });
+    lookup.inner(object, "successes", |lookup, successes| {
+        answered_figures(&mut claim, successes, lookup);
+    });
     lookup.finish(claim)
 }
 
@@ -76,31 +72,25 @@ fn load_figures(claim: &mut Claim, load: &Object, lookup: &mut Lookup) {
         claim.asked.request_rate = lookup.rate(load, "requested_rate");
         lookup.state(claim, (load, "achieved_rate"), "throughput.sent-per-s", 1.0);
     }
-    if let Some(delay) = lookup.object(load, "schedule_delay") {
-        lookup.within("schedule_delay", |lookup| {
-            lookup.statistics(claim, delay, "send-lag", 1e3);
-        });
-    }
+    lookup.inner(load, "schedule_delay", |lookup, delay| {
+        lookup.statistics(claim, delay, "send-lag", 1e3);
+    });
 }
 
 fn answered_figures(claim: &mut Claim, successes: &Object, lookup: &mut Lookup) {
     let answered = lookup.state_count(claim, (successes, "count"), "requests.successful");
-    if let Some(latency) = lookup.object(successes, "latency") {
+    lookup.inner(successes, "latency", |lookup, latency| {
         for (key, name) in LATENCIES {
-            if let Some(metric) = lookup.within("latency", |lookup| lookup.object(latency, key)) {
-                lookup.within(&format!("latency.{key}"), |lookup| {
-                    lookup.statistics(claim, metric, name, 1e3);
-                });
-            }
-        }
-    }
-    if let Some(throughput) = lookup.object(successes, "throughput") {
-        for (key, name) in RATES {
-            lookup.within("throughput", |lookup| {
-                lookup.state(claim, (throughput, key), name, 1.0);
+            lookup.inner(latency, key, |lookup, metric| {
+                lookup.statistics(claim, metric, name, 1e3);
             });
         }
-    }
+    });
+    lookup.inner(successes, "throughput", |lookup, throughput| {
+        for (key, name) in RATES {
+            lookup.state(claim, (throughput, key), name, 1.0);
+        }
+    });
     // Before 0.7 it had only the means of the prompts' lengths.
     let mut total = |key: &str, of: &str| -> Option<f64> {
         let length = lookup.object(successes, key)?;
@@ -132,8 +122,7 @@ fn answered_figures(claim: &mut Claim, successes: &Object, lookup: &mut Lookup) 
     if claim.stated("tokens.output-retokenized").is_none()
         && let Some(lengths) = lookup.object(successes, "output_len")
     {
-        let ends = lookup.count(lengths, "min").zip(lookup.count(lengths, "max"));
-        claim.output_lengths = ends.map(|(least, most)| Lengths { least, most });
+        claim.output_lengths = lookup.lengths(lengths);
     }
 }
 
@@ -152,29 +141,18 @@ fn counts_text(claim: &Claim, text: f64, served: f64) -> bool {
 
 /// Reads the list of a run's requests.
 pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::InferencePerf, source);
-    let mut errors = Vec::new();
     let mut served = Some(0.0);
-    for (index, request) in list.iter().enumerate() {
-        let mut lookup = Lookup::at(&file, format!("[{index}]"));
-        let Some(request) = request.as_object() else {
-            lookup.unlike("", request, "an object for each request");
-            errors.append(&mut lookup.errors);
-            continue;
-        };
-        let (sample, of_server) = sample(request, &mut lookup);
+    lookup.each(list, "an object for each request", |lookup, request| {
+        let (sample, of_server) = sample(request, lookup);
         if sample.error.is_none() {
             served = served.zip(of_server).map(|(sum, own)| sum + own);
         }
         claim.samples.push(sample);
-        errors.append(&mut lookup.errors);
-        if errors.len() > super::MOST_ERRORS {
-            break;
-        }
-    }
-    if !errors.is_empty() {
-        return Err(errors);
+    });
+    if !lookup.errors.is_empty() {
+        return Err(lookup.errors);
     }
     let answered: Vec<&Sample> =
         (claim.samples.iter()).filter(|sample| sample.error.is_none()).collect();
@@ -218,7 +196,7 @@ fn sample(request: &Object, lookup: &mut Lookup) -> (Sample, Option<f64>) {
             served =
                 SERVED.iter().find_map(|key| lookup.count(usage, key)).map(|tokens| tokens as f64);
         }
-        let times = lookup.list(response, "output_token_times");
+        let times = lookup.numbers(response, "output_token_times");
         let times: Vec<f64> = times.into_iter().flatten().flatten().collect();
         // Like inference-perf, only for replies in more than one piece.
         if let [first, .., last] = times.as_slice() {
@@ -238,7 +216,7 @@ fn sample(request: &Object, lookup: &mut Lookup) -> (Sample, Option<f64>) {
         sample.e2e_ms = ms("request_latency").or(sample.e2e_ms);
         sample.input_tokens = lookup.count(own, "input_tokens").or(sample.input_tokens);
         sample.output_tokens = lookup.count(own, "output_tokens").or(sample.output_tokens);
-        if let Some(gaps) = lookup.list(own, "inter_token_latencies") {
+        if let Some(gaps) = lookup.numbers(own, "inter_token_latencies") {
             sample.gaps_ms = gaps.into_iter().flatten().map(|gap| gap * 1e3).collect();
         }
     }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Claim, ReadError, Source, Stated, number};
+use super::{Claim, Lengths, ReadError, Source, Stated, number};
 
 pub(super) type Object = Map<String, Value>;
 
@@ -60,7 +60,8 @@ pub(super) struct Lookup {
 impl Lookup {
     /// A look-up in a source.
     pub fn new(source: &Source) -> Self {
-        Lookup::at(&source.file, source.part.clone().unwrap_or_default())
+        let line = || source.line.map(|line| format!("line {line}"));
+        Lookup::at(&source.file, source.part.clone().or_else(line).unwrap_or_default())
     }
 
     /// A look-up in the value at `place` of a file; the place is empty for the whole file.
@@ -98,16 +99,27 @@ impl Lookup {
         Some(count)
     }
 
-    /// The number under a key; `None` if the key is missing or null.
-    pub fn number(&mut self, object: &Object, key: &str) -> Option<Stated> {
-        match object.get(key)? {
-            Value::Null => None,
-            Value::Number(value) => value.as_f64().map(number::in_full),
-            other => {
-                self.unlike(key, other, "a number, or null if it was not measured");
-                None
-            }
+    /// The value under a key as `take` has it; `None` if the key is missing or null. Reports a
+    /// value that `take` does not have.
+    pub fn value<'o, T>(
+        &mut self,
+        object: &'o Object,
+        key: &str,
+        expected: &str,
+        take: impl FnOnce(&'o Value) -> Option<T>,
+    ) -> Option<T> {
+        let found = object.get(key).filter(|found| !found.is_null())?;
+        let taken = take(found);
+        if taken.is_none() {
+            self.unlike(key, found, expected);
         }
+        taken
+    }
+
+    /// The number under a key.
+    pub fn number(&mut self, object: &Object, key: &str) -> Option<Stated> {
+        let expected = "a number, or null if it was not measured";
+        self.value(object, key, expected, Value::as_f64).map(number::in_full)
     }
 
     /// States the statistics of a latency that an object has by their names, each times the factor
@@ -132,14 +144,7 @@ impl Lookup {
 
     /// The text under a key.
     pub fn text<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o str> {
-        match object.get(key)? {
-            Value::Null => None,
-            Value::String(text) => Some(text),
-            other => {
-                self.unlike(key, other, "text");
-                None
-            }
-        }
+        self.value(object, key, "text", Value::as_str)
     }
 
     /// The rate under a key: a number, or text such as `inf`.
@@ -150,28 +155,57 @@ impl Lookup {
         }
     }
 
+    /// The list under a key.
+    pub fn list<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o Vec<Value>> {
+        self.value(object, key, "a list with one entry per request", Value::as_array)
+    }
+
     /// The numbers of a list under a key, with `None` for a null in it; `None` if there is no list.
-    pub fn list(&mut self, object: &Object, key: &str) -> Option<Vec<Option<f64>>> {
-        match object.get(key)? {
-            Value::Null => None,
-            Value::Array(list) => Some(list.iter().map(Value::as_f64).collect()),
-            other => {
-                self.unlike(key, other, "a list with one entry per request");
-                None
+    pub fn numbers(&mut self, object: &Object, key: &str) -> Option<Vec<Option<f64>>> {
+        self.list(object, key).map(|list| list.iter().map(Value::as_f64).collect())
+    }
+
+    /// Reads each object of a list.
+    pub fn each(
+        &mut self,
+        list: &[Value],
+        expected: &str,
+        mut read: impl FnMut(&mut Self, &Object),
+    ) {
+        for (index, entry) in list.iter().enumerate() {
+            let whole = self.place.len();
+            self.place.push_str(&format!("[{index}]"));
+            match entry.as_object() {
+                Some(entry) => read(self, entry),
+                None => self.unlike("", entry, expected),
+            }
+            self.place.truncate(whole);
+            if self.errors.len() > super::MOST_ERRORS {
+                break;
             }
         }
     }
 
     /// The object under a key.
     pub fn object<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o Object> {
-        match object.get(key)? {
-            Value::Null => None,
-            Value::Object(inner) => Some(inner),
-            other => {
-                self.unlike(key, other, "an object");
-                None
-            }
-        }
+        self.value(object, key, "an object", Value::as_object)
+    }
+
+    /// Reads the object under a key, which the errors in it name.
+    pub fn inner<T>(
+        &mut self,
+        object: &Object,
+        key: &str,
+        read: impl FnOnce(&mut Self, &Object) -> T,
+    ) -> Option<T> {
+        let inner = self.object(object, key)?;
+        Some(self.within(key, |lookup| read(lookup, inner)))
+    }
+
+    /// The shortest and the longest of the lengths that an object summarises.
+    pub fn lengths(&mut self, object: &Object) -> Option<Lengths> {
+        let (least, most) = self.count(object, "min").zip(self.count(object, "max"))?;
+        Some(Lengths { least, most })
     }
 
     /// Reads a part of the result, which the errors in it name.

@@ -48,17 +48,16 @@ const LONGEST: usize = 200;
 /// The most headings, and the most fenced parts, of a page.
 const MOST_PARTS: usize = 100_000;
 
+/// The expectation in place of a page that is too large.
+pub(super) const TOO_LARGE: &str = "expected a page for people to read; split it";
+
 /// Every block of a text, and the text's other statements about them.
 pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), Vec<ReadError>> {
     let fences = fences(text);
     let headings = headings(text, &fences);
     if fences.len().max(headings.len()) > MOST_PARTS {
-        return Err(vec![ReadError {
-            file: file.to_owned(),
-            place: None,
-            what: format!("it has more than {MOST_PARTS} headings or fenced parts"),
-            expected: "expected a page for people to read; split it".into(),
-        }]);
+        let what = format!("it has more than {MOST_PARTS} headings or fenced parts");
+        return Err(vec![ReadError::of_file(file, what, TOO_LARGE)]);
     }
     let page = Page { text, spans: block::spans(text), fences, headings };
     if page.spans.len() > super::MOST_RESULTS {

@@ -1,7 +1,7 @@
 //! Places where a page repeats figures of its results: cells of its tables, sentences that
 //! compare.
 
-use super::page::Page;
+use super::page::{Page, TOO_LARGE};
 use super::seek::{Lines, did, inside, shortened};
 use super::{ReadError, number};
 use schemars::JsonSchema;
@@ -13,6 +13,7 @@ use table::{Cell, Table};
 
 /// A place outside the results where a page repeats figures of one: a row of its summary table, a
 /// sentence that compares.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quote {
@@ -21,12 +22,10 @@ pub struct Quote {
     /// The words around it, shortened.
     pub words: String,
     /// The first cell of the row, if it is in a table.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
     /// The figures, under our names and in our units.
     pub figures: Vec<(String, f64)>,
     /// The claimed change, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
 }
 
@@ -124,14 +123,9 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<FigureMatch>), R
                 hits.push(FigureMatch { at, end: at + more, figure, value: found });
             }
             if hits.len() > MOST_QUOTES {
-                return Err(ReadError {
-                    file: file.to_owned(),
-                    place: None,
-                    what: format!(
-                        "it repeats more than {MOST_QUOTES} figures outside of its results"
-                    ),
-                    expected: "expected a page for people to read; split it".into(),
-                });
+                let what =
+                    format!("it repeats more than {MOST_QUOTES} figures outside of its results");
+                return Err(ReadError::of_file(file, what, TOO_LARGE));
             }
         }
     }

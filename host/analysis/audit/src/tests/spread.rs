@@ -215,15 +215,8 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
 /// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever
 /// the length. The claim is by a tool that has mean, median and P99 only.
 fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed: u64) -> Claim {
-    let mut state = seed;
-    let mut chance = || {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut random = model::random::SplitMix64::new(seed);
+    let mut chance = || (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
     let mut normal = || (0..12).map(|_| chance()).sum::<f64>() - 6.0;
     let ones: Vec<Request> = lengths
         .iter()

@@ -29,21 +29,15 @@ pub(super) fn with_run(
     found: &mut CompatibilityCheck<'_>,
 ) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
-    if claim_first {
-        stated_settings(&theirs, &ours, found)
-    } else {
-        stated_settings(&ours, &theirs, found)
-    }
+    let (a, b) = if claim_first { (&theirs, &ours) } else { (&ours, &theirs) };
+    stated_settings(a, b, found);
     let (mut ours, theirs) = (run.reported.plan.about.clone(), &claim.about);
     if theirs.notes.contains_key("backend") {
         let backend = &run.reported.plan.backend.name;
         ours.notes.entry("backend".to_owned()).or_insert_with(|| backend.clone());
     }
-    if claim_first {
-        found.about(theirs, &ours)
-    } else {
-        found.about(&ours, theirs)
-    }
+    let (a, b) = if claim_first { (theirs, &ours) } else { (&ours, theirs) };
+    found.about(a, b);
     found.unknown("the requests themselves: the claim does not contain them");
 }
 
@@ -148,11 +142,13 @@ fn check<T>(
     }
 }
 
-/// True if two names mean the same model: publishers omit the owner, and differ in case.
+/// True if two names mean the same model.
 fn same_model(a: &str, b: &str) -> bool {
-    let last = |name: &str| {
-        let name = name.trim_end_matches('/');
-        name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase()
-    };
-    last(a) == last(b)
+    short_model(a) == short_model(b)
+}
+
+/// A model's name without its owner or folder, in lower case: publishers leave them out.
+pub(crate) fn short_model(name: &str) -> String {
+    let name = name.trim_end_matches('/');
+    name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase()
 }

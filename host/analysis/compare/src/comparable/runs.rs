@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{CompatibilityCheck, Kind};
 use crate::side::Measured;
 use model::duration;
 use scenario::comparability::Fate::{self, May, Must, Silent};
-use scenario::plan::Plan;
+use scenario::plan::{Plan, flat};
 
 /// The keys of a plan by their prefix; the longest match counts. Each scenario key declares the
 /// treatment of the values that it decides. These are the plan's other keys: of plugins beside
@@ -119,32 +117,14 @@ fn unlike(a: &Plan, b: &Plan) -> Vec<Unlike> {
 
 /// A plan's leaves by their dotted keys.
 fn leaves(plan: &Plan) -> BTreeMap<String, String> {
-    let mut leaves = BTreeMap::new();
     // A plan was read from JSON, and goes back into it.
-    if let Ok(Value::Object(fields)) = serde_json::to_value(plan) {
-        for (key, value) in fields {
-            walk(key, value, &mut leaves);
+    let mut leaves = flat(&serde_json::to_value(plan).unwrap_or_default());
+    for (key, value) in &mut leaves {
+        if let Some(nanos) = value.parse().ok().filter(|_| is_time(key)) {
+            *value = duration::format(Duration::from_nanos(nanos));
         }
     }
     leaves
-}
-
-fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
-    let text = match value {
-        Value::Null => return,
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                walk(format!("{key}.{name}"), value, leaves);
-            }
-            return;
-        }
-        Value::String(text) => text,
-        Value::Number(number) if is_time(&key) => number
-            .as_u64()
-            .map_or(number.to_string(), |ns| duration::format(Duration::from_nanos(ns))),
-        other => other.to_string(),
-    };
-    leaves.insert(key, text);
 }
 
 /// True if a key's number is nanoseconds.

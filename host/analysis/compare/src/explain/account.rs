@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use audit::claim::{Claim, Definition, Sample, Stated, Tool, definitions};
+use audit::figures::taken;
 use model::connection::Timestamps;
 use model::exchange::{Exchange, Kind as Event, Phase};
 use result::figure::{Figure, Statistic};
@@ -11,7 +12,7 @@ use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
 use result::summary::first_token::Parts;
 use runs::Reported;
-use statistics::{Ranked, Sorted};
+use statistics::Sorted;
 
 use super::{LATENCIES, STATISTICS, WHOLES};
 
@@ -151,12 +152,7 @@ impl Account {
         }
         records.sort_by(|one, other| one.sent_s.total_cmp(&other.sent_s));
         let measured = || records.iter().filter(|record| !record.warmup);
-        let lengths: Option<Vec<u32>> = measured().map(|record| record.tokens).collect();
-        let lengths = lengths.filter(|lengths| !lengths.is_empty());
-        let lengths = lengths.and_then(|lengths| {
-            let ends = lengths.iter().min().zip(lengths.iter().max());
-            ends.map(|(least, most)| (u64::from(*least), u64::from(*most)))
-        });
+        let lengths = ends(measured().map(|record| record.tokens.map(u64::from)).collect());
         let total = |name: &str| -> Option<f64> {
             let figure: Figure = name.parse().ok()?;
             figure.read(summary)
@@ -246,15 +242,8 @@ impl Account {
             }
         }
         let stated = |name: &str| claim.value(name);
-        let samples = claim.samples.iter();
-        let listed: Option<Vec<u64>> = samples
-            .filter(|sample| sample.error.is_none())
-            .map(|sample| sample.output_tokens)
-            .collect();
-        let listed = listed.filter(|listed| !listed.is_empty()).and_then(|listed| {
-            let ends = listed.iter().min().zip(listed.iter().max());
-            ends.map(|(least, most)| (*least, *most))
-        });
+        let answered = claim.samples.iter().filter(|sample| sample.error.is_none());
+        let listed = ends(answered.map(|sample| sample.output_tokens).collect());
         let lengths = claim.output_lengths.map(|lengths| (lengths.least, lengths.most));
         // Of trimmed results, the tokens are of fewer requests than the counts.
         let whole = |tokens: Option<f64>| tokens.filter(|_| !claim.trimmed);
@@ -272,14 +261,11 @@ impl Account {
                 requests: own.requests.or_else(|| claim.requests()),
                 rate: own.request_rate,
                 cap: own.max_concurrency,
-                arrival: None,
-                warmup: None,
                 seed: own.seed,
                 dataset: own.dataset.clone(),
                 output_tokens: own.output_tokens,
                 stream: own.stream,
-                sampling: None,
-                kernel_times: None,
+                ..Settings::default()
             },
             came: Came {
                 answered: stated("requests.successful"),
@@ -458,19 +444,7 @@ impl Account {
             start(one).total_cmp(&start(other))
         });
         let values = answered.into_iter().skip(usize::try_from(skip).ok()?);
-        let values: Vec<f64> = match theirs {
-            "ttft" => values.filter_map(|sample| sample.ttft_ms).collect(),
-            "e2e" => values.filter_map(|sample| sample.e2e_ms).collect(),
-            "tpot" => values.filter_map(Sample::tpot).collect(),
-            "itl" => values.flat_map(|sample| sample.gaps_ms.iter().copied()).collect(),
-            _ => Vec::new(),
-        };
-        Some(taken(&Sorted::new(values)?, statistic))
-    }
-
-    /// The number of requests that were sent to warm up, and are on record.
-    pub(super) fn warmed_up(&self) -> Option<u64> {
-        self.settings.warmup
+        Some(taken(&Sorted::new(audit::claim::values(values, theirs))?, statistic))
     }
 }
 
@@ -481,27 +455,20 @@ impl Record {
     }
 }
 
+/// The shortest and the longest of these lengths.
+fn ends(lengths: Option<Vec<u64>>) -> Option<(u64, u64)> {
+    let lengths = lengths?;
+    Some((*lengths.iter().min()?, *lengths.iter().max()?))
+}
+
 fn each(tokens: Option<f64>, answered: Option<f64>) -> Option<f64> {
     let answered = answered.filter(|answered| *answered > 0.0)?;
     tokens.map(|tokens| tokens / answered)
 }
 
 fn engine(name: Option<&str>, version: Option<&str>) -> Option<String> {
-    let name = name?;
-    Some(match version {
-        Some(version) => format!("{name} {version}"),
-        None => name.to_owned(),
-    })
-}
-
-fn taken(sorted: &Sorted, statistic: Statistic) -> f64 {
-    match statistic {
-        Statistic::Mean => sorted.mean(),
-        Statistic::Std => sorted.std(),
-        Statistic::Min => sorted.min(),
-        Statistic::Max => sorted.max(),
-        Statistic::Percentile(percent) => sorted.percentile(percent),
-    }
+    let version = version.map_or_else(String::new, |version| format!(" {version}"));
+    Some(format!("{}{version}", name?))
 }
 
 /// The facts of an exchange that an explanation needs; `None` if it was not answered.

@@ -92,14 +92,14 @@ fn samples([a, b]: [&Account; 2], statistic: Statistic) -> Option<Part> {
 
 /// The first requests, which one side left out as its warm-up and the other measured.
 fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<Part> {
-    match (a.warmed_up(), b.warmed_up()) {
+    match (a.settings.warmup, b.settings.warmup) {
         (Some(of_a), Some(of_b)) if of_a != of_b => {
             let (side, name, first, sign) =
                 if of_a < of_b { (a, "A", of_b - of_a, 1.0) } else { (b, "B", of_a - of_b, -1.0) };
             let words = format!(
                 "{name}'s first {}: it left out {} to warm up, and {} {}",
                 requests(first),
-                side.warmed_up().unwrap_or_default(),
+                side.settings.warmup.unwrap_or_default(),
                 if name == "A" { "B" } else { "A" },
                 of_a.max(of_b)
             );

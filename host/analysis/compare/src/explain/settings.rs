@@ -2,6 +2,7 @@
 
 use super::account::Account;
 use super::{Kind, LATENCIES, Setting};
+use crate::comparable::short_model;
 use audit::figures::shown;
 
 /// Totals that differ by less than this share count as totals of the same lengths.
@@ -54,7 +55,7 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     // A server's work for a token depends on it, and few tools state it.
     found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.settings.sampling), text);
     found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
-    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| last(name));
+    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| short_model(name));
     let stated = [a, b].map(|side| &side.settings);
     found.check(Kind::Workload, "requests", stated.map(|settings| &settings.requests), count);
     found.about(Kind::Workload, "tokens of a prompt", [a, b].map(Account::input_each));
@@ -139,10 +140,4 @@ impl SettingDifferences {
         let what = what.to_owned();
         self.differences.push(Setting { kind, what, a, b });
     }
-}
-
-/// A model's name without its owner or folder, in lower case: publishers leave them out.
-fn last(name: &str) -> String {
-    let name = name.trim_end_matches('/');
-    name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase()
 }

@@ -10,8 +10,7 @@ use crate::exchanges::{ms, output_usage, reply};
 use audit::claim::{Claim, Sample, Source, Tool};
 use model::exchange::{Exchange, Kind as Event, ServerTimings};
 use result::summary::{RunFacts, Summary};
-use runs::Reported;
-use runs::folder;
+use runs::{Reported, folder};
 use std::convert::Infallible;
 
 fn root() -> PathBuf {

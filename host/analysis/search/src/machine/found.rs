@@ -52,11 +52,8 @@ impl Search {
             seems_to_hold: bracket.below,
             seems_to_fail: bracket.above,
             curves: interval.curves.clone(),
-            more: if interval.is_narrow(&self.config) {
-                None
-            } else {
-                interval.more(&self.config).filter(|more| *more > 0)
-            },
+            more: (interval.more(&self.config))
+                .filter(|more| *more > 0 && !interval.is_narrow(&self.config)),
             again: interval.low.filter(|_| self.config.confirm).map(|at| {
                 match self.level(at, true).filter(|level| level.requests > 0) {
                     None => Again::NotMade,

@@ -23,6 +23,7 @@ const BETTER: f64 = 0.25;
 const FLATTER: f64 = 0.5;
 
 /// The result of one run of a sweep.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Point {
@@ -33,11 +34,9 @@ pub struct Point {
     /// True if the run is valid.
     pub valid: bool,
     /// Its throughput, the more the better; absent if it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
     /// Its latency, the less the better; absent if it was not measured, or is infinite because
     /// requests failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<f64>,
 }
 
@@ -55,22 +54,20 @@ pub struct Mean {
 }
 
 /// A load of the curve.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Place {
     /// The load.
     pub at: At,
     /// Throughput over its valid runs; absent if none has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Mean>,
     /// Latency over its valid runs; absent if none has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Mean>,
     /// Runs that are not valid, and so count nowhere.
     pub invalid: u32,
     /// True if it is on the Pareto front: no other load has as much throughput and as little
     /// latency, and more of one. Absent if it lacks either figure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_front: Option<bool>,
 }
 
@@ -99,16 +96,15 @@ pub enum NoKnee {
 }
 
 /// The curve of a sweep.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Curve {
     /// Every load, from the lowest.
     pub places: Vec<Place>,
     /// The knee; absent if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
     /// The reason why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_knee: Option<NoKnee>,
 }
 

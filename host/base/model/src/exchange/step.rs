@@ -8,30 +8,24 @@ use crate::units::Nanos;
 
 /// One request of an exchange that has several, with the transport's view of its reply. The
 /// exchange has the answer's events.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Step {
     /// The host that it went to, with its port unless that is the scheme's own; absent if it went
     /// to the exchange's target. Paths are not kept, because a server may put an access key there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Opening of its connection; absent if it had none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
     /// Instant at which its first byte was handed to the socket; absent if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
     /// Instant at which the first byte of its reply was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
     /// Instant at which the headers of its reply were complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
     /// Instant at which its reply ended, well or badly; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Nanos>,
     /// The HTTP status of its reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Bytes of the reply's body, without framing; for an error, the kept bytes.
     pub bytes: u64,

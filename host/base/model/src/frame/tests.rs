@@ -41,18 +41,14 @@ fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
 }
 
 #[test]
-fn lines_may_end_in_lf_crlf_or_cr() {
+fn the_standard_says_what_ends_lines_and_events() {
     assert_eq!(events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
     assert_eq!(events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]), ["a", "b"]);
-}
-
-#[test]
-fn data_lines_are_joined_and_one_space_is_dropped() {
+    let separators = "data: a\u{2028}b\u{85}c\n\n";
+    assert_eq!(events(&[separators.as_bytes()]), ["a\u{2028}b\u{85}c"]);
+    // Data lines are joined, and one space is dropped.
     assert_eq!(events(&[b"data:  a\ndata:b\ndata\n\n"]), [" a\nb\n"]);
-}
-
-#[test]
-fn comments_and_empty_events_mean_nothing() {
+    // Comments and empty events mean nothing.
     assert_eq!(events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]), ["a"]);
 }
 
@@ -61,12 +57,6 @@ fn names_belong_to_their_event_alone() {
     let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
     assert_eq!(frames[0].1.as_deref(), Some("e"));
     assert_eq!(frames[1].1, None);
-}
-
-#[test]
-fn unicode_line_separators_end_no_line() {
-    let text = "data: a\u{2028}b\u{85}c\n\n";
-    assert_eq!(events(&[text.as_bytes()]), ["a\u{2028}b\u{85}c"]);
 }
 
 #[test]

@@ -2,9 +2,8 @@
 
 use super::request::HOST_HEADERS;
 use crate::bindings::backend_world::exports::runner::plugin::backend::{Digest, Encoding, Hmac};
-use model::access::Key;
-use model::access::hmac;
 use model::access::template::UnknownPlaceholder;
+use model::access::{Key, hmac};
 
 /// The most header fields that a signature adds.
 pub(super) const HEADERS: usize = 16;

@@ -3,12 +3,11 @@
 
 mod steps;
 
-use super::damage;
 use super::dice::Dice;
-use super::format;
 use super::given::{Ask, Reply};
 use super::reply::{self, Cutting, MESSAGES, Misdeed, Reading, ending_of};
 use super::seen::{Observations, TOLERATED};
+use super::{damage, format};
 use crate::PluginError;
 use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
@@ -59,41 +58,31 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
                 .to_owned(),
         );
     }
-    match &ask.reply {
-        None => {}
-        Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
-        Some(Reply::Body(ending, body)) => {
-            let cutting = match cutting(&mut dialect, ask, is_socket) {
-                Ok(cutting) => cutting,
-                Err(error) => return seen.ended("asking for the framing", &error),
-            };
-            if let Some(what) = misnamed(cutting, "reply", ending) {
-                return seen.misfit(what);
-            }
-            let by_frame = cutting != Framing::Raw.into();
-            let one = (cutting, false);
-            let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else {
-                return;
-            };
-            seen.endless = is_endless(cutting, &first);
-            seen.found("events.json", format::events(&first.events, by_frame));
-            if let Some(error) = first.error {
-                seen.found("error.txt", error);
-            }
-        }
+    let Some(reply @ Reply { status, ending, body }) = &ask.reply else { return };
+    if !reply.is_success() {
+        return explain(plugin, dialect, *status, body, seen);
+    }
+    let cutting = match cutting(&mut dialect, ask, is_socket) {
+        Ok(cutting) => cutting,
+        Err(error) => return seen.ended("asking for the framing", &error),
+    };
+    if let Some(what) = misnamed(cutting, "reply", ending) {
+        return seen.misfit(what);
+    }
+    let by_frame = cutting != Framing::Raw.into();
+    let one = (cutting, false);
+    let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else {
+        return;
+    };
+    seen.endless = is_endless(cutting, &first);
+    seen.found("events.json", format::events(&first.events, by_frame));
+    if let Some(error) = first.error {
+        seen.found("error.txt", error);
     }
 }
 
 pub(super) fn dialect(plugin: &Backend) -> Option<Dialect> {
     plugin.open().ok()
-}
-
-/// The status of a reply, the extension of its file, and its body.
-fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
-    match reply {
-        Reply::Body(ending, body) => (200, ending, body),
-        Reply::Error(status, body) => (*status, "json", body),
-    }
 }
 
 /// Describes a mismatch of the extension of a reply's file and its framing.
@@ -296,7 +285,7 @@ fn settles(meaning: &Meaning) -> bool {
 
 /// True if a plugin finds the end of the reply of a case.
 pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
-    let Some(Reply::Body(_, body)) = &ask.reply else {
+    let Some(Reply { body, .. }) = ask.reply.as_ref().filter(|reply| reply.is_success()) else {
         return false;
     };
     let reading = plugin.open().ok().and_then(|mut dialect| {

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::dice::Dice;
-use super::format;
 use super::given::Draw;
 use super::seen::Observations;
-use super::sessions;
+use super::{format, sessions};
 use crate::PluginError;
 use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};
@@ -33,20 +32,9 @@ struct DrawnSamples {
     remarks: Vec<Remark>,
 }
 
-impl DrawnSamples {
-    /// One line of JSON per sample.
-    fn lines(&self) -> String {
-        let lines = |samples: &[Sample]| -> String {
-            let lines = samples.iter().map(|sample| format::sample(sample).to_string() + "\n");
-            lines.collect()
-        };
-        lines(&self.samples)
-    }
-
-    fn spare_lines(&self) -> String {
-        let lines = self.spare.iter().map(|sample| format::sample(sample).to_string() + "\n");
-        lines.collect()
-    }
+/// One line of JSON per sample.
+fn lines(samples: &[Sample]) -> String {
+    samples.iter().map(|sample| format::sample(sample).to_string() + "\n").collect()
 }
 
 pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
@@ -58,7 +46,7 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
         Ok(drawn) => drawn,
         Err(error) => return seen.ended("drawing samples", &error),
     };
-    let (lines, spare) = (first.lines(), first.spare_lines());
+    let (spare, lines_of_all) = (lines(&first.spare), lines(&first.samples));
     let dice = &mut Dice::new(0);
     let mut random = || 1 + dice.below(STEP);
     let steps: [(&str, &mut dyn FnMut() -> usize); 4] = [
@@ -72,8 +60,8 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
         match drawn(plugin, draw, most, seen, step) {
             Ok(drawn) => {
                 let what = || format!("{doing}, gives different samples");
-                if !seen.same(what, &spare, &drawn.spare_lines())
-                    || !seen.same(what, &lines, &drawn.lines())
+                if !seen.same(what, &spare, &lines(&drawn.spare))
+                    || !seen.same(what, &lines_of_all, &lines(&drawn.samples))
                 {
                     return;
                 }
@@ -97,7 +85,7 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
     };
     let shown = json!({ "spare": shown(&first.spare), "samples": shown(&first.samples) });
     seen.found("samples.json", format!("{shown:#}\n"));
-    let digest = hex(&Sha256::digest(lines.trim_end_matches('\n')));
+    let digest = hex(&Sha256::digest(lines_of_all.trim_end_matches('\n')));
     let digest = format!("{digest}  {} samples\n", first.samples.len());
     seen.found("digest.txt", digest);
     if !first.remarks.is_empty() {

@@ -21,43 +21,27 @@ pub fn compare(
     for (file, found) in found {
         let expected = store.read(file).ok();
         let expected = expected.map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
-        if is_same(expected.as_deref(), found.as_deref()) {
+        // Editors add a final newline, or remove it; that is not a difference.
+        let open = found.as_deref().and_then(|found| found.strip_suffix('\n'));
+        if expected == *found || expected.is_some() && expected.as_deref() == open {
             continue;
         }
+        let file = (*file).to_owned();
         if bless {
-            match store.write(file, found.as_deref()) {
-                Ok(()) => {
-                    written.push(Written { file: (*file).to_owned(), removed: found.is_none() })
+            match store.write(&file, found.as_deref()) {
+                Ok(()) => written.push(Written { file, removed: found.is_none() }),
+                Err(cause) => {
+                    failures.push(Failure::Unwritable { file, cause: cause.to_string() });
                 }
-                Err(cause) => failures.push(Failure::Unwritable {
-                    file: (*file).to_owned(),
-                    cause: cause.to_string(),
-                }),
             }
             continue;
         }
-        failures.push(Failure::Differs {
-            file: (*file).to_owned(),
-            expected: expected.is_some(),
-            found: found.is_some(),
-            diff: diff(
-                expected.as_deref().unwrap_or_default(),
-                found.as_deref().unwrap_or_default(),
-            ),
-        });
+        let [before, after] = [&expected, found].map(|text| text.as_deref().unwrap_or_default());
+        let diff = diff(before, after);
+        let (expected, found) = (expected.is_some(), found.is_some());
+        failures.push(Failure::Differs { file, expected, found, diff });
     }
     (failures, written)
-}
-
-/// Editors add a final newline, or remove it; that is not a difference.
-fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
-    match (expected, found) {
-        (Some(expected), Some(found)) => {
-            expected == found || Some(expected) == found.strip_suffix('\n')
-        }
-        (None, None) => true,
-        _ => false,
-    }
 }
 
 pub fn diff(expected: &str, found: &str) -> String {

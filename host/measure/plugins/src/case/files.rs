@@ -39,27 +39,26 @@ impl<'a> Files<'a> {
         self.mistakes.push(Mistake { path: self.store.place(file), what: what.into() });
     }
 
+    /// Records a mistake because of which there is no result.
+    pub fn refuse<T>(&mut self, file: &str, what: impl Into<String>) -> Option<T> {
+        self.mistake(file, what);
+        None
+    }
+
     /// A file's bytes; `None` if there is no such file.
     pub fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
         match self.store.read(file) {
             Ok(bytes) => Some(bytes),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
-            Err(cause) => {
-                self.mistake(file, format!("cannot be read: {cause}"));
-                None
-            }
+            Err(cause) => self.refuse(file, format!("cannot be read: {cause}")),
         }
     }
 
     /// A file's text; `None` if there is no such file, or it cannot be read.
     pub fn text(&mut self, file: &str) -> Option<String> {
-        match String::from_utf8(self.bytes(file)?) {
-            Ok(text) => Some(text),
-            Err(cause) => {
-                self.mistake(file, format!("is not UTF-8: {}", cause.utf8_error()));
-                None
-            }
-        }
+        let text = String::from_utf8(self.bytes(file)?);
+        text.map_err(|cause| self.mistake(file, format!("is not UTF-8: {}", cause.utf8_error())))
+            .ok()
     }
 
     /// The bytes of a file that another file refers to.
@@ -73,46 +72,23 @@ impl<'a> Files<'a> {
     }
 
     pub fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
-        let text = self.text(file)?;
-        match serde_json::from_str(&text) {
-            Ok(read) => Some(read),
-            Err(cause) => {
-                self.mistake(file, cause.to_string());
-                None
-            }
-        }
+        let read = serde_json::from_str(&self.text(file)?);
+        read.map_err(|cause| self.mistake(file, cause.to_string())).ok()
     }
 
     pub fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
-        let text = self.text(file)?;
-        match toml::from_str(&text) {
-            Ok(read) => Some(read),
-            Err(cause) => {
-                self.mistake(file, cause.to_string().trim_end());
-                None
-            }
-        }
+        let read = toml::from_str(&self.text(file)?);
+        read.map_err(|cause| self.mistake(file, cause.to_string().trim_end())).ok()
     }
 
     pub fn config(&mut self) -> Value {
         let table: toml::Table = self.toml("config.toml").unwrap_or_default();
-        match as_json(toml::Value::Table(table)) {
-            Ok(config) => config,
-            Err(what) => {
-                self.mistake("config.toml", what);
-                Value::Null
-            }
-        }
+        let config = as_json(toml::Value::Table(table));
+        config.map_err(|what| self.mistake("config.toml", what)).unwrap_or_default()
     }
 
     pub fn names(&mut self) -> Vec<String> {
-        match self.store.names() {
-            Ok(names) => names,
-            Err(what) => {
-                self.mistake("", what);
-                Vec::new()
-            }
-        }
+        self.store.names().map_err(|what| self.mistake("", what)).unwrap_or_default()
     }
 }
 

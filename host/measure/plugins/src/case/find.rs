@@ -81,14 +81,6 @@ fn is_file(path: &Path) -> bool {
 
 /// True if a folder contains a file that only cases have.
 fn is_case(dir: &Path) -> Result<bool, String> {
-    Ok(entries(dir)?.iter().any(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_file() && tells_a_case(&name)
-    }))
-}
-
-/// True if a folder with such a file is a case, of any kind.
-fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
         "sample.json",
@@ -97,7 +89,8 @@ fn tells_a_case(name: &str) -> bool {
         "exchanges.json",
         "exchanges.jsonl",
     ];
-    TELLING.contains(&name)
+    let tells = |path: &PathBuf| TELLING.iter().any(|name| path.ends_with(name));
+    Ok(entries(dir)?.iter().any(|path| path.is_file() && tells(path)))
 }
 
 pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {

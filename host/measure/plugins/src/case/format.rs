@@ -220,13 +220,10 @@ fn event(meaning: &Meaning) -> (&'static str, Vec<(&'static str, Option<Value>)>
             let ranked = ranked.map(|text| json!({ "index": text.index, "score": text.score }));
             ("order", vec![("ranked", Some(ranked.collect()))])
         }
-        Meaning::Carry(bytes) => (
-            "carry",
-            vec![match str::from_utf8(bytes) {
-                Ok(text) => ("text", Some(text.into())),
-                Err(_) => ("bytes", Some(json!(bytes))),
-            }],
-        ),
+        Meaning::Carry(carried) => {
+            let key = if str::from_utf8(carried).is_ok() { "text" } else { "bytes" };
+            ("carry", vec![(key, Some(bytes(carried)))])
+        }
         Meaning::Next(step) => (
             "next",
             vec![

@@ -33,8 +33,7 @@ use super::files::{Files, Mistake};
 use super::format::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use super::reply::MESSAGES;
 use super::store::Store;
-use crate::backend::Settings;
-use crate::backend::{Aside, Control, Earlier, Head, Sample};
+use crate::backend::{Aside, Control, Earlier, Head, Sample, Settings};
 use crate::dataset::Amount;
 use crate::scorer::Exchange;
 use model::plugin::Kind;
@@ -83,22 +82,22 @@ pub struct Ask {
     pub head: Head,
     pub reply: Option<Reply>,
     /// Instead: the replies of an exchange of several requests, in order.
-    pub steps: Vec<StepReply>,
+    pub steps: Vec<Reply>,
 }
 
-/// The reply to one request of several.
-pub struct StepReply {
+/// The reply to a request.
+pub struct Reply {
+    /// 200 for a success whose status the case's head has.
     pub status: u16,
     /// The extension of its file.
     pub ending: &'static str,
     pub body: Vec<u8>,
 }
 
-pub enum Reply {
-    /// With a success status: the extension of its file, and the body.
-    Body(&'static str, Vec<u8>),
-    /// With an error status.
-    Error(u16, Vec<u8>),
+impl Reply {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
 }
 
 /// The input with which a dataset is opened.
@@ -213,8 +212,9 @@ impl Files<'_> {
             let what = "a case has one reply, or several that are numbered from 1, such as reply.1.json, but this one has both";
             self.mistake("", what);
         }
-        let has_answer = matches!(reply, Some(Reply::Body(..))) || !steps.is_empty();
-        let is_socket = matches!(&reply, Some(Reply::Body(ending, _)) if *ending == MESSAGES);
+        let success = reply.as_ref().filter(|reply| reply.is_success());
+        let is_socket = success.is_some_and(|reply| reply.ending == MESSAGES);
+        let has_answer = success.is_some() || !steps.is_empty();
         let head = self.head(settings.is_streaming(), has_answer, is_socket);
         let (sample, earlier) = match sample {
             Some(mut file) => {
@@ -224,11 +224,10 @@ impl Files<'_> {
             None => (None, None),
         };
         match (sample, control) {
-            (Some(_), Some(_)) => {
-                let what = "a case has a sample.json or a control.txt, but this one has both";
-                self.mistake("control.txt", what);
-                None
-            }
+            (Some(_), Some(_)) => self.refuse(
+                "control.txt",
+                "a case has a sample.json or a control.txt, but this one has both",
+            ),
             (Some(sample), None) => Some(Input::Ask(Box::new(Ask {
                 sample,
                 settings: settings.settings(),
@@ -244,8 +243,8 @@ impl Files<'_> {
                 let known = ASIDES.iter().find(|(name, _)| *name == word.trim());
                 let Some((word, control)) = known else {
                     let words: Vec<&str> = ASIDES.iter().map(|(name, _)| *name).collect();
-                    self.mistake("control.txt", format!("expected one of {}", words.join(", ")));
-                    return None;
+                    return self
+                        .refuse("control.txt", format!("expected one of {}", words.join(", ")));
                 };
                 let is_read = matches!(
                     control,
@@ -253,23 +252,14 @@ impl Files<'_> {
                 );
                 match reply {
                     None => Some(Input::Control(*control, None)),
-                    Some(Reply::Body(_, body)) if is_read => {
-                        Some(Input::Control(*control, Some(body)))
-                    }
-                    Some(Reply::Body(..)) => {
-                        let what = format!(
-                            "contains a reply, but a backend does not read the reply to `{word}`"
-                        );
-                        self.mistake("", what);
-                        None
-                    }
-                    Some(Reply::Error(status, _)) => {
-                        let what = format!(
-                            "contains a reply with status {status} next to a control.txt; error replies belong in cases with a sample.json"
-                        );
-                        self.mistake("", what);
-                        None
-                    }
+                    Some(reply) if !reply.is_success() => self.refuse("", format!(
+                        "contains a reply with status {} next to a control.txt; error replies belong in cases with a sample.json",
+                        reply.status
+                    )),
+                    Some(Reply { body, .. }) if is_read => Some(Input::Control(*control, Some(body))),
+                    Some(_) => self.refuse("", format!(
+                        "contains a reply, but a backend does not read the reply to `{word}`"
+                    )),
                 }
             }
             (None, None) => {
@@ -323,8 +313,8 @@ impl Files<'_> {
     }
 
     /// The replies of an exchange of several requests.
-    fn steps(&mut self) -> Vec<StepReply> {
-        let mut numbered: BTreeMap<u16, StepReply> = BTreeMap::new();
+    fn steps(&mut self) -> Vec<Reply> {
+        let mut numbered: BTreeMap<u16, Reply> = BTreeMap::new();
         for name in self.names() {
             let parts: Vec<&str> = name.split('.').collect();
             let (number, status, ending) = match parts.as_slice() {
@@ -346,7 +336,7 @@ impl Files<'_> {
             let Some(body) = self.bytes(&name) else {
                 continue;
             };
-            let reply = StepReply { status, ending, body };
+            let reply = Reply { status, ending, body };
             if numbered.insert(number, reply).is_some() {
                 self.mistake(&name, format!("there is another reply with the number {number}"));
             }
@@ -368,9 +358,8 @@ impl Files<'_> {
             match parts.as_slice() {
                 ["reply", ending] => match REPLIES.iter().find(|known| *known == ending) {
                     Some(ending) => {
-                        if let Some(body) = self.bytes(&name) {
-                            replies.push(Reply::Body(ending, body));
-                        }
+                        let body = self.bytes(&name);
+                        replies.extend(body.map(|body| Reply { status: 200, ending, body }));
                     }
                     None => self.mistake(
                         &name,
@@ -380,16 +369,12 @@ impl Files<'_> {
                 ["reply", number, ..] if step_number(number).is_some() => {}
                 ["reply", status, _] => match status.parse::<u16>() {
                     Ok(status @ 300..=599) => {
-                        if let Some(body) = self.bytes(&name) {
-                            replies.push(Reply::Error(status, body));
-                        }
+                        let body = self.bytes(&name);
+                        replies.extend(body.map(|body| Reply { status, ending: "json", body }));
                     }
-                    _ => self.mistake(
-                        &name,
-                        format!(
-                            "`{status}` is not an error status; expected a name such as reply.404.json"
-                        ),
-                    ),
+                    _ => self.mistake(&name, format!(
+                        "`{status}` is not an error status; expected a name such as reply.404.json"
+                    )),
                 },
                 _ => {}
             }
@@ -403,8 +388,7 @@ impl Files<'_> {
     fn draw(&mut self) -> Option<Draw> {
         if !self.store.has("case.toml") {
             let what = "a dataset's case needs a case.toml with the seed, count or sessions, spare, files and tokenizer to open the dataset with";
-            self.mistake("", what);
-            return None;
+            return self.refuse("", what);
         }
         let file: DrawFile = self.toml("case.toml")?;
         let amount = match (file.count, file.sessions) {
@@ -413,8 +397,7 @@ impl Files<'_> {
             (None, Some(sessions)) => Amount::Sessions(sessions),
             (Some(_), Some(_)) => {
                 let what = "a run measures a number of samples (`count`) or of sessions (`sessions`), but this case gives both";
-                self.mistake("case.toml", what);
-                return None;
+                return self.refuse("case.toml", what);
             }
         };
         let mut files = BTreeMap::new();
@@ -436,11 +419,9 @@ impl Files<'_> {
                 match Tokenizer::open(&path) {
                     Ok(tokenizer) => tokenizer,
                     Err(cause) => {
-                        let what = format!(
+                        return self.refuse("case.toml", format!(
                             "tokenizer: expected `bytes`, `pairs` or the path of a tokenizer.json, but {cause}"
-                        );
-                        self.mistake("case.toml", what);
-                        return None;
+                        ));
                     }
                 }
             }
@@ -473,16 +454,12 @@ impl Files<'_> {
                 }
                 read
             }
-            [true, true] => {
-                self.mistake(
-                    NAMES[1],
-                    "a case has an exchanges.json or an exchanges.jsonl, but this one has both",
-                );
-                return None;
-            }
+            [true, true] => self.refuse(
+                NAMES[1],
+                "a case has an exchanges.json or an exchanges.jsonl, but this one has both",
+            )?,
             [false, false] => {
-                self.mistake("", "a scorer's case needs an exchanges.json or an exchanges.jsonl");
-                return None;
+                self.refuse("", "a scorer's case needs an exchanges.json or an exchanges.jsonl")?
             }
         };
         Some(files.into_iter().map(ExchangeFile::exchange).collect())

@@ -23,7 +23,8 @@ impl Suite {
         let Input::Ask(ask) = &case.given else {
             return Ok(None);
         };
-        let Some(Reply::Body(ending, body)) = &ask.reply else {
+        let success = ask.reply.as_ref().filter(|reply| reply.is_success());
+        let Some(Reply { ending, body, .. }) = success else {
             return Ok(None);
         };
         let plugin: Backend = self.configured(case, None, &LogBook::default())?;

@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Info, Plugin};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 /// The results of all cases of a plugin.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SuiteReport {
     /// The plugin that was tested.
@@ -35,7 +34,7 @@ pub struct SuiteReport {
 }
 
 /// A plugin under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tested {
     /// The file as it was requested.
@@ -86,27 +85,14 @@ impl SuiteReport {
             name: info.name.clone(),
             version: info.version.clone(),
         };
-        let tested = Tested { file: plugin.name.clone(), loaded: Some(loaded) };
-        SuiteReport::empty(tested, limits.clone(), None)
+        let plugin = Tested { file: plugin.name.clone(), loaded: Some(loaded) };
+        SuiteReport { plugin, limits: limits.clone(), ..SuiteReport::default() }
     }
 
     /// A report of a plugin that was not tested, and why.
     pub fn untested(file: String, error: String) -> Self {
-        SuiteReport::empty(Tested { file, loaded: None }, Limits::default(), Some(error))
-    }
-
-    fn empty(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
-        SuiteReport {
-            plugin,
-            error,
-            limits,
-            cases: Vec::new(),
-            held: 0,
-            failed: 0,
-            checks: Checks::default(),
-            untouched: Vec::new(),
-            seconds: 0.0,
-        }
+        let plugin = Tested { file, loaded: None };
+        SuiteReport { plugin, error: Some(error), ..SuiteReport::default() }
     }
 
     /// Adds a case.

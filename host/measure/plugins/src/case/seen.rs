@@ -12,13 +12,14 @@ pub const TOLERATED: usize = 3;
 /// The most log lines of a case that are shown.
 const LINES: usize = 40;
 
+#[derive(Default)]
 pub struct Observations {
     /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
     pub failures: Vec<Failure>,
     pub checks: Checks,
-    /// True if all output is known: then an expectation without output must not exist.
-    pub settled: bool,
+    /// True if some output is not known: else an expectation without output must not exist.
+    pub unsettled: bool,
     /// The receiver of the plugin's log lines.
     pub log: LogBook,
     /// Those that are worth showing, each once.
@@ -29,18 +30,6 @@ pub struct Observations {
 }
 
 impl Observations {
-    pub fn new() -> Self {
-        Observations {
-            found: Vec::new(),
-            failures: Vec::new(),
-            checks: Checks::default(),
-            settled: true,
-            log: LogBook::default(),
-            lines: Vec::new(),
-            endless: false,
-        }
-    }
-
     /// Takes the log since the last call. It is shown as long as the reply is intact; for damaged
     /// replies, only after a failure.
     pub fn keep_log(&mut self) {
@@ -65,9 +54,9 @@ impl Observations {
 
     /// The plugin trapped or broke its contract; its output is unknown.
     pub fn misbehaved(&mut self, doing: &str, error: &PluginError) {
-        self.settled = false;
-        self.failures
-            .push(Failure::Misbehaved { doing: doing.to_owned(), error: error.to_string() });
+        self.unsettled = true;
+        let doing = doing.to_owned();
+        self.failures.push(Failure::Misbehaved { doing, error: error.to_string() });
     }
 
     /// Returns true if a repetition gave the same as the first time; if not, records the
@@ -76,7 +65,7 @@ impl Observations {
         if first == second {
             return true;
         }
-        self.settled = false;
+        self.unsettled = true;
         self.failures.push(Failure::Unstable { what: what(), diff: diff(first, second) });
         false
     }
@@ -88,7 +77,7 @@ impl Observations {
 
     /// The case does not match the plugin.
     pub(crate) fn misfit(&mut self, what: String) {
-        self.settled = false;
+        self.unsettled = true;
         self.failures.push(Failure::Misfit { what });
     }
 }

@@ -110,6 +110,7 @@ fn answers(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<String> 
 mod tests {
     use super::*;
     use crate::backend::{Continuation, Dependency, Message, Role};
+    use crate::case::format::SampleFile;
 
     fn sample(id: &str, prompt: Prompt, after: &[&str]) -> Sample {
         let after = after.iter().map(|on| Dependency {
@@ -117,23 +118,9 @@ mod tests {
             point: Point::End,
             delay: 0,
         });
-        Sample {
-            id: id.to_owned(),
-            prompt,
-            after: after.collect(),
-            recorded_answer: None,
-            audio_duration: None,
-            recorded_duration: None,
-            further: None,
-            input_tokens: None,
-            output_tokens: None,
-            reference: None,
-            turn: None,
-            class: None,
-            arrival: None,
-            adapter: None,
-            parameters: None,
-        }
+        let plain = serde_json::json!({ "id": id, "prompt": { "text": "" } });
+        let plain = serde_json::from_value::<SampleFile>(plain).unwrap().sample(&mut |_| None);
+        Sample { prompt, after: after.collect(), ..plain.unwrap() }
     }
 
     fn root(id: &str) -> Sample {

@@ -3,14 +3,13 @@
 
 use super::super::load::{Arrival, Load, Stage};
 use super::limits::{FACTORS, RATES, from_to, is_rate};
-use super::unless;
+use super::{contradicts, unless};
 use crate::field::place;
 use crate::scenario::Scenario;
 use model::arrival::Shape;
 use model::session::Cache;
-use reader::Problem;
 use reader::words::joined;
-use reader::{Located, Place};
+use reader::{Located, Place, Problem};
 
 pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
@@ -125,6 +124,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     let cap = "`concurrency` is the number of requests in flight of a closed loop \
                (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
     let think = "only users in a closed loop think; set `concurrency` instead of a rate";
+    let users = "only closed loops have users; set `concurrency` instead of a rate";
     let full =
         "a closed loop never has more in flight than its `concurrency`; drop `max-in-flight`";
     let dataset = "the dataset sets when requests are due; keep one of the two";
@@ -145,6 +145,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         (!closed, "concurrency", place(&load.concurrency), cap),
         (!closed, "think-time", place(&load.think_time), think),
         (!closed, "think-spread", place(&load.think_spread), think),
+        (!closed, "users", place(&load.users), users),
         (closed, "max-in-flight", place(&load.max_in_flight), full),
         (by_dataset, "trace.file", place(&load.trace.file), dataset),
         (!is_timed, "trace", load.trace.place(), trace),
@@ -187,12 +188,6 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             }
         }
     }
-    if meant != Some(Arrival::Closed) {
-        let help = "only closed loops have users; set `concurrency` instead of a rate";
-        if let (Some((decided_at, decision)), Some(at)) = (&decider, place(&load.users)) {
-            problems.push(against("users", at, decided_at, decision, help));
-        }
-    }
     stages(load, problems);
 }
 
@@ -201,10 +196,7 @@ fn first_stage(load: &Load) -> Option<&Place> {
 }
 
 fn against(key: &str, place: &Place, other: &Place, decision: &str, help: &str) -> Problem {
-    Problem::new(format!("`load.{key}` contradicts {decision}"))
-        .at(place.clone(), "this")
-        .at(other.clone(), "conflicts with this")
-        .help(help)
+    contradicts(&format!("`load.{key}`"), place, decision, other).help(help)
 }
 
 /// The place of the key that decides on the arrival.
@@ -377,10 +369,10 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
         Some(arrival) if arrival.has_rate() && lacks_rate => {
             Some(("rate", "add for instance `rate = 10.0` to [load], or --request-rate 10"))
         }
-        Some(Arrival::Closed) if load.concurrency.is_none() => Some((
-            "concurrency",
-            "add for instance `concurrency = 64` to [load], or --concurrency 64",
-        )),
+        Some(Arrival::Closed) if load.concurrency.is_none() => {
+            let help = "add for instance `concurrency = 64` to [load], or --concurrency 64";
+            Some(("concurrency", help))
+        }
         Some(Arrival::Trace) if load.trace.file.is_none() => {
             Some(("file", "name one with `file` in [load.trace], or --trace FILE"))
         }

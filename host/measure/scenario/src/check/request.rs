@@ -2,14 +2,13 @@
 
 use http::header::HeaderName;
 
-use super::{HOST_HEADERS, unless, wrong};
+use super::{HOST_HEADERS, contradicts, unless, wrong};
 use crate::field::{Value, place};
 use crate::request::{Ids, RequestOptions};
 use crate::scenario::Scenario;
 use model::identity::{Form, OFF, RequestIds};
 use model::temperature::Temperature;
-use reader::Problem;
-use reader::{Located, Place};
+use reader::{Located, Place, Problem};
 
 /// The largest number that the plugin contract counts in 32 bits.
 const MOST: u64 = u32::MAX as u64;
@@ -121,9 +120,7 @@ pub(super) fn ids(ids: &Ids, problems: &mut Vec<Problem>) {
         && form.value == Form::Uuid
     {
         problems.push(
-            Problem::new("`request.ids.prefix` contradicts `form` = \"uuid\"")
-                .at(prefix.place.clone(), "this")
-                .at(form.place.clone(), "conflicts with this")
+            contradicts("`request.ids.prefix`", &prefix.place, "`form` = \"uuid\"", &form.place)
                 .help("a UUID has no prefix: leave one of the two out"),
         );
     }
@@ -213,9 +210,7 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
         let at = entry.key.place.clone();
         let name = format!("`request.extra-body.{field}`");
         let problem = match other {
-            Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
-                .at(at, "this")
-                .at(place.clone(), "conflicts with this")
+            Some(place) => contradicts(&name, &at, &format!("`{key}`"), place)
                 .help(format!("set it once, with `{key}`")),
             // It determines how a reply is read, so the runner must know about it.
             None if field == "stream" => Problem::new(format!("{name}: set it with `{key}`"))

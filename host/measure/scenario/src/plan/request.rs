@@ -11,16 +11,15 @@ use model::session::{AfterFailure, History};
 use model::units::Nanos;
 
 /// The options of every request. An absent option is left to the server.
+#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
     /// True if replies are streamed.
     pub stream: bool,
     /// Output tokens to ask for if the sample does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// Minimum number of output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_output_tokens: Option<u32>,
     /// True if answers reach the requested length.
     pub ignore_eos: bool,
@@ -29,28 +28,20 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub unforced: bool,
     /// Sampling temperature; absent if requests state none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Sample from the likeliest tokens whose probabilities add up to this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Sample from this many of the likeliest tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
     /// Sample from tokens with at least this share of the likeliest token's probability.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f64>,
     /// Subtracted for each earlier occurrence of a token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
     /// Subtracted once if a token occurred earlier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
     /// Divides the score of tokens that occurred earlier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<f64>,
     /// Random seed of the server's sampling.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_seed: Option<u64>,
     /// Texts that end an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +53,6 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub adapter_assignment: Assignment,
     /// Instructions that every conversation begins with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The answers in the history of a conversation.
     #[serde(default, skip_serializing_if = "model::is_default")]
@@ -71,10 +61,8 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub after_failure: AfterFailure,
     /// The requests that are cancelled on purpose; absent if none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<Cancel>,
     /// Fields added to every request's body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
     /// The ids that requests carry; none in plans that do not say.
     #[serde(default, skip_serializing_if = "model::is_default")]

@@ -3,10 +3,8 @@
 use serde_json::{Map, Value};
 
 use model::nearest;
-use reader::Config;
-use reader::Problem;
 use reader::words::{found, joined, list, plain, written};
-use reader::{Located, Place};
+use reader::{Config, Located, Place, Problem};
 
 /// A schema that is not merely `true` or `false`.
 pub type Rules = Map<String, Value>;

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
@@ -79,8 +79,7 @@ impl Chat {
     /// The templates that lie beside a tokenizer.
     pub(crate) fn found(found: &Templates, special: BTreeMap<String, String>) -> Self {
         let file = found.file.clone();
-        let texts = found.texts.clone();
-        Chat::new(match texts {
+        Chat::new(match found.texts.clone() {
             Ok(texts) => Ok(Sources { file, texts, special, now: None }),
             Err(cause) => Err(ChatError::Broken { file, cause }),
         })
@@ -114,11 +113,14 @@ impl Chat {
     ) -> Result<String, ChatError> {
         match self.place()? {
             Place::Here(template) => template.render(messages, tools, extra),
-            Place::Apart(process) => locked(process).render(&Conversation {
-                messages: messages.into(),
-                tools: tools.map(Cow::Borrowed),
-                extra: Cow::Borrowed(extra),
-            }),
+            Place::Apart(process) => {
+                let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
+                process.ask(&Conversation {
+                    messages: messages.into(),
+                    tools: tools.map(Cow::Borrowed),
+                    extra: Cow::Borrowed(extra),
+                })?
+            }
         }
     }
 
@@ -170,12 +172,7 @@ impl Apart {
             process: Some(Process { child, input, output: BufReader::new(output) }),
             ended: ChatError::Failed { cause: String::new() },
         };
-        let read: Result<(), ChatError> = apart.ask(sources)?;
-        read.map(|()| apart)
-    }
-
-    fn render(&mut self, conversation: &Conversation<'_>) -> Result<String, ChatError> {
-        self.ask(conversation)?
+        apart.ask::<Result<(), ChatError>>(sources)?.map(|()| apart)
     }
 
     fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T, ChatError> {
@@ -197,10 +194,7 @@ impl Apart {
 
 impl Process {
     fn exchange<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> io::Result<T> {
-        let mut line = serde_json::to_vec(what)?;
-        line.push(b'\n');
-        self.input.write_all(&line)?;
-        self.input.flush()?;
+        write_line(&mut self.input, what)?;
         let mut answer = Vec::new();
         (&mut self.output).take(ANSWER).read_until(b'\n', &mut answer)?;
         Ok(serde_json::from_slice(&answer)?)
@@ -249,7 +243,7 @@ pub fn serve(
     busy(true);
     let template = ChatTemplate::from_sources(&sources);
     busy(false);
-    answer(output, &template.as_ref().map(|_| ()))?;
+    write_line(output, &template.as_ref().map(|_| ()))?;
     let Ok(template) = template else {
         return Ok(());
     };
@@ -258,7 +252,7 @@ pub fn serve(
         let tools = conversation.tools.as_deref();
         let rendered = template.render(&conversation.messages, tools, &conversation.extra);
         busy(false);
-        answer(output, &rendered)?;
+        write_line(output, &rendered)?;
     }
     Ok(())
 }
@@ -271,15 +265,11 @@ fn question<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<
     }
 }
 
-fn answer(output: &mut impl Write, answer: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
+fn write_line(output: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     output.write_all(&line)?;
     output.flush()
-}
-
-fn locked(process: &Mutex<Apart>) -> MutexGuard<'_, Apart> {
-    process.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

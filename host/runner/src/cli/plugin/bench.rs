@@ -64,11 +64,11 @@ struct Row {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let suite =
         test::suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox)?;
-    if suite.plugin().kind != Kind::Backend {
+    if suite.plugin.kind != Kind::Backend {
         return Err(Failure::input(format!(
             "`{}` is a {}: `runner plugin bench` measures backends, whose calls stand between server and result",
-            suite.plugin().name,
-            suite.plugin().kind.name()
+            suite.plugin.name,
+            suite.plugin.kind.name()
         )));
     }
     let failed = |error: PluginError| Failure::new(Exit::Plugin, error);

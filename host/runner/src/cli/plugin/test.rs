@@ -86,7 +86,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             return Err(failure);
         }
     };
-    let mut report = SuiteReport::new(suite.plugin(), suite.limits(), &description);
+    let mut report = SuiteReport::new(&suite.plugin, &suite.limits, &description);
     if format == Format::Text {
         write_stdout(&text::heading(&report))?;
     }

@@ -1,8 +1,8 @@
 //! Exchanges of several requests: each reply is read in every way, and leads to the next.
 
-use super::super::given::{Ask, StepReply};
+use super::super::given::{Ask, Reply};
 use super::super::{format, seen::Observations};
-use super::{explain, is_endless, misnamed, read, reply_status};
+use super::{explain, is_endless, misnamed, read};
 use crate::backend::{Backend, Head, Meaning, Step};
 use model::frame::Framing;
 
@@ -10,13 +10,9 @@ use model::frame::Framing;
 pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observations) {
     let mut step = Some(first);
     let mut entries = Vec::new();
-    let single = ask.reply.as_ref().map(reply_status);
-    let single = single.map(|(status, ending, body)| (status, ending, body, None));
-    let numbered = (1..).zip(&ask.steps).map(|(number, reply)| {
-        let StepReply { status, ending, body } = reply;
-        (*status, *ending, &**body, Some(number))
-    });
-    for (status, ending, body, number) in single.into_iter().chain(numbered) {
+    let numbered = (1..).zip(&ask.steps).map(|(number, reply)| (reply, Some(number)));
+    for (reply, number) in ask.reply.iter().map(|reply| (reply, None)).chain(numbered) {
+        let Reply { status, ending, body } = reply;
         let name = number.map_or("reply".to_owned(), |number: usize| format!("reply.{number}"));
         let Some(request) = step.take() else {
             let what = format!("{name} is there, but the reply before it leads to no next request");
@@ -26,9 +22,9 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
             Ok(dialect) => dialect,
             Err(error) => return seen.misbehaved("opening it once more", &error),
         };
-        let is_success = (200..300).contains(&status);
-        if !is_success && !request.accepted.contains(&status) {
-            explain(plugin, dialect, status, body, seen);
+        let is_success = reply.is_success();
+        if !is_success && !request.accepted.contains(status) {
+            explain(plugin, dialect, *status, body, seen);
             continue;
         }
         let framing = Framing::from(request.framing);
@@ -37,7 +33,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
         }
         let is_first = number.is_none_or(|number| number == 1);
         let head = Head {
-            status: if is_first && is_success { ask.head.status } else { status },
+            status: if is_first && is_success { ask.head.status } else { *status },
             headers: if is_first { ask.head.headers.clone() } else { Vec::new() },
             streaming: ask.head.streaming,
             context: request.context,

@@ -245,37 +245,3 @@ fn examples_of_inputs_are_read_as_inputs() {
     assert_eq!(blocks.len(), 1);
     toml::from_str::<DrawFile>(blocks[0]).unwrap_or_else(|error| panic!("{error}"));
 }
-
-#[test]
-fn page_states_the_defaults_of_types() {
-    let rows = |heading: &str| section(heading);
-    let settings = rows("### `settings.json`");
-    for row in [
-        "| `model` | string | `\"tiny\"` |",
-        "| `streaming` | boolean | `true` |",
-        "| `ignore-eos` | boolean | `false` |",
-        "| `output-tokens` | integer from 0 | none |",
-        "| `stop` | list of strings | empty |",
-    ] {
-        assert!(settings.contains(row), "{row}\n{settings}");
-    }
-    let case = rows("### `case.toml`");
-    for row in [
-        "| `seed` | integer from 0 | `0` |",
-        "| `count` | integer from 0 | none |",
-        "| `sessions` | integer from 0 | none |",
-        "| `files` | table of strings | empty |",
-        "| `tokenizer` | string | `\"bytes\"` |",
-    ] {
-        assert!(case.contains(row), "{row}\n{case}");
-    }
-    let head = rows("### `head.json`");
-    for row in ["| `status` | integer from 0 | `200` |", "| `headers` | table of strings | empty |"]
-    {
-        assert!(head.contains(row), "{row}\n{head}");
-    }
-    let sample = rows("### `sample.json`");
-    for row in ["| `id` | string | required |", "| `reference` | any JSON | none |"] {
-        assert!(sample.contains(row), "{row}\n{sample}");
-    }
-}
