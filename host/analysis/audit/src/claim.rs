@@ -42,7 +42,6 @@ pub use error::ReadError;
 pub use quote::Quote;
 
 /// One result as its tool stated it.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
@@ -56,6 +55,7 @@ pub struct Claim {
     /// The model, as named there.
     pub model: Option<String>,
     /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The settings of the tool.
     pub asked: Settings,
@@ -63,6 +63,7 @@ pub struct Claim {
     /// the tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
     /// The shortest and the longest of all its answers, if it states them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_lengths: Option<Lengths>,
     /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
@@ -80,18 +81,20 @@ pub struct Claim {
 }
 
 /// The place where a claim was found.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Source {
     /// The file as given, `-` for standard input, or `published:` and a name.
     pub file: String,
     /// The line where it begins, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The byte of that line where it begins, from 1: pages that lost their line breaks have many
     /// blocks on a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// Its place among several in a JSON file: `benchmarks[2]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,6 +102,7 @@ pub struct Source {
     /// The text just above it on the page: `Optimized benchmark result`.
     pub caption: Option<String>,
     /// The page's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
@@ -157,32 +161,40 @@ impl Tool {
 }
 
 /// The settings of a tool. Settings that the source does not state are absent.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// The number of requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Requests per second; infinite if all were to be sent at once, `"inf"` in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub request_rate: Option<f64>,
     /// The cap on requests in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u64>,
     /// Tokens of each prompt, if all were to have the same length.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens of each answer, if all were to have the same length.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The most tokens of an answer, if lengths were to differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub most_output_tokens: Option<u64>,
     /// The shape of the gamma distribution of the times between two requests: 1 is Poisson, less is
     /// burstier.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub burstiness: Option<f64>,
     /// The dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
     /// The seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// True if replies were streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
 }
 

@@ -31,9 +31,8 @@ pub struct Obstacle {
 }
 
 /// A setting that differs between two sides.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Difference {
     /// The setting, as named in the plan.
     pub what: String,

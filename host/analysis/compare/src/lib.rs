@@ -96,9 +96,7 @@ pub struct Compared {
 }
 
 /// The facts about a side.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct SideFacts {
     /// Its letter.
     pub name: String,

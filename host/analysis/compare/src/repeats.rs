@@ -33,9 +33,7 @@ pub struct Repeats {
 }
 
 /// A figure of several repeats.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Repeated {
     /// Its name.
     pub figure: String,

@@ -16,9 +16,7 @@ use statistics::moments::{is_same, mean};
 use statistics::several::benjamini_hochberg;
 
 /// One figure of two sides.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Row {
     /// The figure's name.
     pub figure: String,

@@ -75,9 +75,7 @@ pub struct Paired {
 }
 
 /// A score of two runs on the same samples, and how sure the difference is.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Flipped {
     /// The samples.
     pub paired: Paired,

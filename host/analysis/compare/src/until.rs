@@ -75,9 +75,7 @@ impl std::fmt::Display for Until {
 }
 
 /// The certainty of a figure's mean after some repeats.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Known {
     /// The condition as it was written.
     pub asked: String,

@@ -32,9 +32,7 @@ pub struct Answer {
 }
 
 /// The answer for a tier.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Found {
     /// The tier.
     pub tier: Tier,

@@ -38,9 +38,7 @@ impl fmt::Display for Load {
 }
 
 /// A search: its variable, its objectives, its certainty and its cost.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Config {
     /// The load that is varied.
     pub load: Load,

@@ -80,9 +80,7 @@ impl Little {
 }
 
 /// The counts of a valid run for the tiers of a search.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Measured {
     /// Requests that were due.
     pub requests: u64,

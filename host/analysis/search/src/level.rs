@@ -7,8 +7,6 @@
 //! gives the next load.
 
 use result::summary::Backlog;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Load};
 use crate::decide::{LOADS, Pooled, decide};
@@ -38,9 +36,8 @@ const FILLS: f64 = 5.0;
 pub(crate) const GLANCE: f64 = 45.0;
 
 /// One load, or the confirmation of one.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Level {
     /// The load.
     pub at: f64,

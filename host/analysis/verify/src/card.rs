@@ -8,15 +8,16 @@ use crate::ceiling::Ceiling;
 use crate::types::{Check, Part, Verdict};
 
 /// The card of a client.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Card {
     /// The version of the runner that judged.
     pub runner: String,
     /// The day on which it did, as `YYYY-MM-DD`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// The machine on which it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// The client.
     pub client: Client,
@@ -27,6 +28,7 @@ pub struct Card {
     /// The number of cases of each verdict.
     pub totals: Totals,
     /// The load up to which its times are true, if the ceiling was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
 }
 

@@ -37,24 +37,28 @@ pub struct Ceiling {
 }
 
 /// A level of load.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Level {
     /// Streams at the same time.
     pub streams: u64,
     /// Tokens a second that the server sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
     /// The share by which the client's TTFT is off: the worst of its statistics. Absent if there is
     /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_off: Option<f64>,
     /// The same of its gaps, or of TPOT if it states no gaps.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps_off: Option<f64>,
     /// Tokens that the server sent.
     pub tokens: u64,
     /// Processor time of the client, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processor_s: Option<f64>,
     /// The reason why there is no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 

@@ -21,9 +21,7 @@ pub enum Part {
 }
 
 /// The work that a client is asked to do.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Asks {
     /// The number of requests to measure.
     pub requests: u64,
@@ -142,7 +140,6 @@ impl Verdict {
 }
 
 /// One figure, or one property of the load, against the truth.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Check {
@@ -151,12 +148,15 @@ pub struct Check {
     /// The definition that the client claims; of a property, the task.
     pub claimed: String,
     /// Its true value by that definition; absent if there was nothing to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
     /// The client's own value; of a property, the server's.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// The definition that fits the client's value, where the client claims another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fits: Option<String>,
     /// The true values by each definition of the quantity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

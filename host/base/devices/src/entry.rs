@@ -66,11 +66,11 @@ pub struct Failed {
 }
 
 /// The readings of devices over a run.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recording {
     /// The devices; absent where none are measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
     /// The host's counters that are read, such as `package-0`; empty where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -22,9 +22,8 @@ const MILLION: f64 = 1e6;
 
 /// Figures of devices and their host over an interval, and their energy for a million tokens. For a
 /// run, the interval is from the start of the measurement to the end of its last exchange.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Devices {
     /// The source of the readings: `nvml` or `dcgm`.
     pub source: Option<String>,
@@ -67,9 +66,8 @@ pub struct Devices {
 }
 
 /// The devices' energy in the steady window.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct SteadyEnergy {
     /// The energy of all devices in joules.
     pub energy_j: Option<f64>,
@@ -81,9 +79,8 @@ pub struct SteadyEnergy {
 }
 
 /// The energy of the processors and memory of this machine, by their own counters.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct HostEnergy {
     /// The parts that are counted, such as `package-0`.
     pub counted: Vec<String>,
@@ -101,7 +98,6 @@ pub struct HostEnergy {
 
 /// Figures of a device over an interval. A quantity that it did not report, or reported too seldom,
 /// is absent.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Figures {
@@ -113,31 +109,44 @@ pub struct Figures {
     /// not far apart.
     pub covered: f64,
     /// The energy, in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// The source of the energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_from: Option<EnergyFrom>,
     /// The mean power, in watts: the energy over the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
     /// The largest power that was read, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
     /// Power limit, in watts: the smallest that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
     /// The highest temperature, in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_temperature_c: Option<f64>,
     /// The mean clock of its processors, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_sm_clock_mhz: Option<f64>,
     /// The lowest clock of its processors, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_sm_clock_mhz: Option<f64>,
     /// The mean clock of its memory, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_memory_clock_mhz: Option<f64>,
     /// The most memory that was in use, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
     /// Size of its memory, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The mean share of the time in which anything ran on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
     /// For each reason, the share of the time in which it kept the clock down. Absent if the device
     /// reports no reasons; empty if its clock was never kept down.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled: Option<BTreeMap<Reason, f64>>,
     /// Reasons why figures are absent, or not as expected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,17 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A device.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Device {
     /// Its number on its machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// Product name, such as `NVIDIA H100 80GB HBM3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Identifier that no other device has.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
     /// The machine, where the source names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }
 
@@ -32,29 +35,38 @@ pub struct Facts {
 }
 
 /// Readings of a device at one instant. A quantity that it does not report is absent.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Reading {
     /// Power that it draws, in watts. Some devices give the mean over the last second.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
     /// Power limit, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
     /// Energy drawn since some instant, in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// Its temperature, in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
     /// The clock of its processors, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sm_clock_mhz: Option<f64>,
     /// The clock of its memory, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock_mhz: Option<f64>,
     /// Memory in use, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_used: Option<u64>,
     /// Size of its memory, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The share of the time just past in which anything ran on it, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
     /// The reasons why its clock is below its maximum, as the bits of [`Reason`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<u64>,
 }
 

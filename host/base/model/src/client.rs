@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// The performance of this client during the measurement. If the records of several load generators
 /// are merged, each figure is the worst of theirs (see [`Client::worst`]).
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Client {
     /// Seconds that were monitored: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
@@ -93,9 +92,8 @@ pub struct SessionMemory {
 }
 
 /// The periods in which replies were not read, because decoding or recording was behind.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct HeldBack {
     /// Number of periods.
     pub periods: u64,
@@ -123,9 +121,8 @@ pub struct Overruns {
 }
 
 /// Processor use of a thread. Shares are between 0 and 1.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Thread {
     /// Share of the time that it ran on a core.
     pub cpu: f64,

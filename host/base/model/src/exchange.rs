@@ -31,9 +31,7 @@ pub enum Phase {
 
 /// One request and everything that happened to it. Every instant is in nanoseconds since the run's
 /// origin.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Exchange {
     /// Position in its phase's sequence of samples, from 0.
     pub index: u64,
@@ -157,9 +155,8 @@ impl Exchange {
 
 /// The opening of a connection. If it was opened ahead of need, it is older than the request it
 /// carries.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Connection {
     /// True if it had carried a request before, or carried others at the same time.
     pub reused: bool,
@@ -208,9 +205,8 @@ pub struct Ranked {
 
 /// The facts about a sample that a record keeps. The prompt itself is not kept, except for its end:
 /// the plan reproduces it.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct SampleFacts {
     /// Unique within the run.
     pub id: String,
@@ -272,9 +268,8 @@ pub struct Turn {
 }
 
 /// The server's token counts. Absent is not zero.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub input_tokens: Option<u32>,
@@ -300,9 +295,8 @@ pub struct Usage {
 
 /// Durations of the parts of a request by the server's own clock, in nanoseconds. Absent is not
 /// zero.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct ServerTimings {
     /// From the request's entry into the queue to the first work on it.
     pub queue: Option<Nanos>,

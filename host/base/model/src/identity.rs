@@ -89,9 +89,8 @@ pub struct RunId {
 }
 
 /// The ids that a request carried; an id that it did not carry is absent.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Ids {
     /// The request's own.
     pub request: Option<String>,

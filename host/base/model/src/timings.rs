@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::{Deserialize, Serialize};
-
 use crate::clock;
 
 /// A stage of the start of a run.
@@ -29,9 +27,8 @@ pub struct Timings([AtomicU64; 6]);
 
 /// The times at which each stage was reached, in milliseconds since the process began. A stage that
 /// was not reached is absent.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct StageTimes {
     /// Plugins were loaded.
     pub plugins_loaded_ms: Option<f64>,

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::names::{Name, Source, sources};
 use crate::pieces::{
@@ -14,9 +12,8 @@ use crate::recording::Recording;
 use crate::stages::Stages;
 
 /// The server's own series over the measurement.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct ServerSeries {
     /// Seconds from one page to the next.
     pub every_s: f64,
@@ -47,9 +44,8 @@ pub struct ServerSeries {
 
 /// One of a server's figures over an interval. Levels have a mean and extremes, counts a total and
 /// a rate, shares a mean, times a mean and percentiles.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Figure {
     /// The server's own metrics that it is made of.
     pub metrics: Vec<String>,
@@ -79,9 +75,8 @@ pub struct Figure {
 }
 
 /// The queue in front of a target's scheduler.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Queue {
     /// The target's base URL.
     pub url: String,

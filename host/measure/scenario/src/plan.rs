@@ -30,9 +30,7 @@ mod request;
 pub use request::{Cancel, RequestOptions};
 
 /// A resolved run.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Plan {
     /// The name of the scenario.
     pub name: String,
@@ -164,9 +162,8 @@ impl PlannedTarget {
 }
 
 /// The connections to targets.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Wiring {
     /// The HTTP version.
     pub http: Version,
@@ -220,9 +217,8 @@ pub struct PlannedDataset {
 }
 
 /// The tokenizer that counts tokens on this side.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct PlannedTokenizer {
     /// Its path, its name on the Hugging Face hub, or `bytes` for the substitute.
     pub name: String,
@@ -259,9 +255,7 @@ const WARMUP_WAVES: u32 = 10;
 const WAVE: u32 = 10_000;
 
 /// The number of requests, and when they are due.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Load {
     /// The end of the measurement.
     pub amount: Amount,
@@ -310,9 +304,8 @@ pub struct Salt {
 }
 
 /// Requests to targets in addition to the measured ones. None of them is measured.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Controls {
     /// The time to wait until they are ready, in nanoseconds; absent if the run does not wait.
     pub wait_ready: Option<Nanos>,

@@ -33,9 +33,7 @@ use result::finding::Verdict;
 const MOST_LINES: usize = 40;
 
 /// The findings of a lab.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct LabReport {
     /// The format's version.
     pub version: u32,
@@ -157,9 +155,8 @@ pub struct StudyReport {
 }
 
 /// The conclusion of a study.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Conclusion {
     /// The kind of answer.
     pub kind: Kind,
@@ -208,9 +205,7 @@ pub struct TrialReport {
 }
 
 /// A run.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct RunReport {
     /// The scenario.
     pub scenario: String,

@@ -120,13 +120,14 @@ pub struct Ready {
 }
 
 /// The facts about an engine and its machine.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Facts {
     /// The engine's version, as it reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The model, as the engine calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Devices, one for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -134,8 +135,10 @@ pub struct Facts {
     /// The devices' driver.
     pub driver: Option<String>,
     /// The machine: its name, processor and memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The server's statement about itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Value>,
 }
 

@@ -54,9 +54,7 @@ impl Judgement {
 }
 
 /// A stage, as far as it was measured.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct StageReport {
     /// Its heading.
     pub title: String,
@@ -74,9 +72,7 @@ pub struct StageReport {
 }
 
 /// A trial of a stage.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Row {
     /// The trial.
     pub trial: TrialId,
@@ -102,9 +98,7 @@ pub struct Row {
 }
 
 /// The standing of a trial to a constraint on a scenario.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct HeldRow {
     /// The scenario.
     pub scenario: String,
@@ -137,9 +131,7 @@ pub struct ToShow {
 }
 
 /// The objective's figure of a trial on a scenario.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct ScenarioRow {
     /// The scenario.
     pub scenario: String,

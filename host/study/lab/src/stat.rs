@@ -51,9 +51,8 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 }
 
 /// The gain of a trial over another.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Gain {
     /// The gain in percent; negative if it is worse. A figure to minimize is 25 % better at 1/1.25
     /// of its value.

@@ -10,9 +10,7 @@ use search::Load;
 use search::sweep::At;
 
 /// A scenario of a lab.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Scenario {
     /// Its name, which no other scenario of the lab has.
     pub name: String,

@@ -13,7 +13,6 @@ use table::{Cell, Table};
 
 /// A place outside the results where a page repeats figures of one: a row of its summary table, a
 /// sentence that compares.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quote {
@@ -22,10 +21,12 @@ pub struct Quote {
     /// The words around it, shortened.
     pub words: String,
     /// The first cell of the row, if it is in a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
     /// The figures, under our names and in our units.
     pub figures: Vec<(String, f64)>,
     /// The claimed change, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
 }
 

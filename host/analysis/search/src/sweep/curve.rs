@@ -23,9 +23,8 @@ const BETTER: f64 = 0.25;
 const FLATTER: f64 = 0.5;
 
 /// The result of one run of a sweep.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Point {
     /// Its load.
     pub at: At,
@@ -54,9 +53,8 @@ pub struct Mean {
 }
 
 /// A load of the curve.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Place {
     /// The load.
     pub at: At,
@@ -96,9 +94,7 @@ pub enum NoKnee {
 }
 
 /// The curve of a sweep.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Curve {
     /// Every load, from the lowest.
     pub places: Vec<Place>,

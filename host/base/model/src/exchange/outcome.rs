@@ -109,15 +109,16 @@ impl Outcome {
 }
 
 /// An outcome in JSON.
-#[serde_with_macros::skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Fields {
     /// Class of the outcome.
     class: Class,
     /// The server's reason for a refusal, if its reply states one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     /// A message for people, without secrets; absent for a complete answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 

@@ -1,16 +1,12 @@
 //! One request of an exchange that has several.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::Connection;
 use crate::units::Nanos;
 
 /// One request of an exchange that has several, with the transport's view of its reply. The
 /// exchange has the answer's events.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Step {
     /// The host that it went to, with its port unless that is the scheme's own; absent if it went
     /// to the exchange's target. Paths are not kept, because a server may put an access key there.

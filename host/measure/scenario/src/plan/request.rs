@@ -11,9 +11,8 @@ use model::session::{AfterFailure, History};
 use model::units::Nanos;
 
 /// The options of every request. An absent option is left to the server.
-#[serde_with_macros::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct RequestOptions {
     /// True if replies are streamed.
     pub stream: bool,
