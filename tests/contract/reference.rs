@@ -152,9 +152,7 @@ impl Reference<'_> {
     /// A type as WIT spells it, each name of another type between `\u{1}` and `\u{2}`, its link
     /// before `\u{3}`.
     fn spelled(&self, ty: &Type) -> String {
-        let Type::Id(id) = ty else {
-            return primitive(ty).to_owned();
-        };
+        let Type::Id(id) = ty else { return primitive(ty).to_owned() };
         let definition = &self.resolve.types[*id];
         if let Some(name) = &definition.name {
             return format!("\u{1}{}\u{3}{name}\u{2}", self.anchor(*id));

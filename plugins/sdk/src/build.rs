@@ -203,15 +203,11 @@ impl Settings {
     /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.
     pub fn lay_over(&self, body: &mut Body, sample: &Sample) -> Result<(), Error> {
         body.merge(sample.parameters.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(message) = error else {
-                return error;
-            };
+            let Error::InvalidConfig(message) = error else { return error };
             Error::InvalidInput(format!("the parameters of sample {}: {message}", sample.id))
         })?;
         body.merge(self.extra_body.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(message) = error else {
-                return error;
-            };
+            let Error::InvalidConfig(message) = error else { return error };
             Error::InvalidConfig(format!("key `extra-body`: {message}"))
         })?;
         Ok(())

@@ -75,9 +75,7 @@ impl Lines {
     /// [`Error::InvalidInput`] with the number of a line that is not such a value, and as
     /// [`Lines::line`].
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
-        let Some((number, line)) = self.line()? else {
-            return Ok(None);
-        };
+        let Some((number, line)) = self.line()? else { return Ok(None) };
         let value = parse(&line).map_err(|cause| wrong(&Place::Line(number), &cause))?;
         Ok(Some((number, value)))
     }

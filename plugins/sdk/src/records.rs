@@ -165,9 +165,7 @@ impl Records {
             return self.item();
         }
         loop {
-            let Some((end, separator)) = self.end()? else {
-                return Ok(None);
-            };
+            let Some((end, separator)) = self.end()? else { return Ok(None) };
             let record = self.record(end);
             self.consume(separator);
             if !record.bytes.trim_ascii().is_empty() {

@@ -39,9 +39,7 @@ impl Figures<'_> {
     /// True if every answer certainly has the same number of tokens. Either the mean is the most
     /// that was requested, so that none can have fewer, or the shortest is as long as the longest.
     pub(super) fn same_length(&self) -> bool {
-        let Some(each) = self.tokens_each() else {
-            return false;
-        };
+        let Some(each) = self.tokens_each() else { return false };
         let requested = self.claim.asked.output_tokens.map(|tokens| tokens as f64);
         let stated = self.shortest().is_some() && self.shortest() == self.longest();
         requested == Some(each) || (stated && self.shortest() == Some(each))

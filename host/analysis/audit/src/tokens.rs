@@ -96,9 +96,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Option<Finding> {
     }
     for (theirs, label) in [("ttft", "TTFT"), ("itl", "ITL")] {
         let values = claim.values(theirs);
-        let Some(stated) = figures.positive(&format!("{theirs}.mean")) else {
-            continue;
-        };
+        let Some(stated) = figures.positive(&format!("{theirs}.mean")) else { continue };
         if values.is_empty() || (theirs == "itl" && !figures.itl_is_gaps()) {
             continue;
         }

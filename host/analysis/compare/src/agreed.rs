@@ -4,9 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::{Answers as Scored, Flipped, flipped};
 use model::exchange::Exchange;
 use result::agreement::{Agreement, Answers, FirstToken};
@@ -14,8 +11,7 @@ use result::summary::RunFacts;
 use scenario::plan::Plan;
 
 /// The agreement of a run's answers with a baseline's answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Agreed {
     /// The folder of the run.
     pub run: String,

@@ -169,9 +169,7 @@ impl<'a> Cutting<'a> {
     }
 
     fn flow(&mut self, reading: &Reading<'_>, good: bool, slice: impl Fn(Nanos) -> usize) {
-        let Some(ended) = reading.exchange.ended else {
-            return;
-        };
+        let Some(ended) = reading.exchange.ended else { return };
         let input = reading.input_tokens.map_or(0.0, |count| f64::from(count.tokens));
         let output = reading.output_tokens.map_or(0.0, |count| f64::from(count.tokens));
         let (mut arrived, mut dated) = (Vec::new(), 0.0);

@@ -11,9 +11,6 @@ pub(crate) use claims::short_model;
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::side::Side;
 use model::about::{About, is_same_engine};
 use result::finding::{Severity, Verdict};
@@ -21,8 +18,8 @@ use result::finding::{Severity, Verdict};
 pub use scenario::comparability::Kind;
 
 /// Something that must agree but does not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Obstacle {
     /// Its kind.
     pub kind: Kind,

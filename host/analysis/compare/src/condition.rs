@@ -14,9 +14,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::ends::NoInterval;
 use super::row::{Judgement, Means, Row, judge, row};
 use super::side::Side;
@@ -34,8 +31,7 @@ pub struct Condition {
 }
 
 /// The outcome of a condition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Outcome {
     /// The condition as it was written.
     pub condition: String,
@@ -111,9 +107,7 @@ pub(super) fn outcomes(
     // A difference that is small enough to count as the same is judged by the condition's own
     // limit.
     let means = Means { same_within: None, ..means };
-    let Some(baseline) = sides.first() else {
-        return Vec::new();
-    };
+    let Some(baseline) = sides.first() else { return Vec::new() };
     let rows = |side| {
         let (with, means) = ([baseline, side], means.between([baseline, side]));
         (figures.iter()).map(move |figure| row(figure, with, means))

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use statistics::interval::Interval;
 
 /// The ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Ends {
     /// The lower one.
     pub low: f64,

@@ -71,8 +71,7 @@ use statistics::bootstrap::Draws;
 use statistics::interval::LEVEL;
 
 /// A comparison of sides with the first of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Compared {
     /// The sides, the baseline first.
     pub sides: Vec<SideFacts>,
@@ -80,7 +79,6 @@ pub struct Compared {
     pub level: f64,
     /// The difference, as a share of the baseline, up to which two figures count as the same;
     /// absent if none was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_within: Option<f64>,
     /// Differences in settings that must agree, which were allowed.
     pub allowed: Vec<Obstacle>,
@@ -119,8 +117,7 @@ pub struct SideFacts {
 }
 
 /// A side against the baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Pair {
     /// The side's letter.
     pub side: String,

@@ -1,9 +1,6 @@
 //! Repeats: runs of the same plan that are compared with each other, and the spread of their
 //! figures. The spread within one run is in its summary.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::until::Stopped;
 use crate::{Choice, Ends, figures};
 use result::figure::Figure;
@@ -12,8 +9,7 @@ use statistics::interval::LEVEL;
 use statistics::{Interval, anytime, mean, student, variance};
 
 /// The spread between repeats of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Repeats {
     /// The scenario.
     pub scenario: String,
@@ -28,7 +24,6 @@ pub struct Repeats {
     /// Each figure that any of them has.
     pub figures: Vec<Repeated>,
     /// The end of the repeats; absent of a fixed number of repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
 }
 

@@ -9,9 +9,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::ends::{Ends, NoInterval};
 use super::side::{Measured, Side};
 use model::exchange::{Exchange, Phase};
@@ -54,8 +51,8 @@ model::words! {
 }
 
 /// The answers to samples that both runs judged.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Paired {
     /// Samples that both runs judged.
     pub samples: u64,
@@ -70,7 +67,6 @@ pub struct Paired {
     /// Judged answers of the side without a partner. They are not in the figures.
     pub side_only: u64,
     /// The test of the difference; absent where samples are too few.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<PairedBy>,
 }
 
@@ -139,9 +135,7 @@ impl Answers {
 /// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of
 /// answers. Fails if no sample was judged in both runs.
 pub(super) fn pairing(name: &str, sides: [&Side; 2]) -> Result<Option<Pairing>, NoInterval> {
-    let [[a], [b]] = sides.map(Side::measured) else {
-        return Ok(None);
-    };
+    let [[a], [b]] = sides.map(Side::measured) else { return Ok(None) };
     let columns = |run: &Measured| run.answers.scores.contains_key(name);
     if !(columns(a) && columns(b)) {
         return Ok(None);

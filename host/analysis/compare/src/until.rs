@@ -8,9 +8,6 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::number;
 use result::figure::Figure;
 use result::finding::Verdict;
@@ -110,8 +107,7 @@ model::words! {
 }
 
 /// The end of repeats that stop themselves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Stopped {
     /// The reason.
     pub because: Ended,
@@ -187,9 +183,7 @@ impl Known {
     fn state(&self) -> String {
         let Known { figure, unit, runs, .. } = self;
         let after = number::plural(*runs as u64, "run");
-        let Some(mean) = self.mean else {
-            return format!("{figure} is in no valid run yet");
-        };
+        let Some(mean) = self.mean else { return format!("{figure} is in no valid run yet") };
         let value = number::significant(mean, 4);
         match self.half_width {
             Some(half) => format!(

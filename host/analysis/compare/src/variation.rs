@@ -55,8 +55,8 @@ pub enum Variation {
 }
 
 /// The variation of a figure between repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Shows {
     /// Its standard deviation, as a share of its mean.
     pub share: f64,

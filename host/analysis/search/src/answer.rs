@@ -16,8 +16,7 @@ use crate::slo::Tier;
 use statistics::crossing::Curve;
 
 /// The answer of a search.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Answer {
     /// The load that was varied.
     pub load: Load,
@@ -85,8 +84,8 @@ pub enum Again {
 }
 
 /// A load that failed below one that passed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Violation {
     /// The load that failed.
     pub failed: f64,

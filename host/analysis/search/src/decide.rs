@@ -25,8 +25,6 @@
 //! batches, so it is widened as Student's quantile is.
 
 use result::summary::Backlog;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use statistics::beta::binomial;
 use statistics::student;
 
@@ -43,8 +41,8 @@ const FAR: u64 = 1 << 40;
 pub const LOADS: f64 = 40.0;
 
 /// The result of the runs at one load for one objective.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Pooled {
     /// Requests that were due.
     pub requests: u64,

@@ -10,8 +10,7 @@ use crate::slo::Limit;
 use crate::watch::Alarm;
 
 /// The decision on an objective, and the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Stated {
     /// The objective.
     pub limit: Limit,
@@ -105,8 +104,7 @@ impl Decision {
 }
 
 /// A decision with the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Decided {
     /// The decision that is shown.
     pub decision: Decision,
@@ -139,9 +137,7 @@ impl fmt::Display for Decided {
             Decision::Below => write!(f, "passed by all runs together: {}", all_missed()),
             Decision::Fail { why } => match why {
                 Failure::Misses(place) => {
-                    let Some(own) = self.limits.get(*place) else {
-                        return f.write_str("failed");
-                    };
+                    let Some(own) = self.limits.get(*place) else { return f.write_str("failed") };
                     let (low, allowed) = (percent(own.low), percent(own.allowed));
                     write!(f, "failed: {}, so at least {low} are; {allowed} may be", seen(own))
                 }

@@ -13,16 +13,14 @@ use model::exchange::{Class, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
 use result::summary::Backlog;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
 use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Counted {
     /// Requests that were due.
     pub requests: u64,
@@ -47,8 +45,8 @@ pub struct Counted {
 /// (Little 1961, "A proof for the queuing formula L = λW"). The number is taken over the time in
 /// which requests were due and the latency over all of them, so they differ where the backlog
 /// grows, where requests never end, and where the run is short.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Little {
     /// Requests that were due and not answered, on average over the time in which requests were
     /// due.

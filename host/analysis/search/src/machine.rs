@@ -39,8 +39,7 @@ pub enum Step {
 }
 
 /// A probe and its outcome: an entry of the journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Report {
     /// The run that was made.
     pub probe: Probe,

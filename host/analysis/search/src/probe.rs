@@ -8,8 +8,7 @@ use crate::gather::Measured;
 use crate::watch::Alarm;
 
 /// A run to make.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Probe {
     /// Its number, from 1.
     pub number: u32,
@@ -20,7 +19,6 @@ pub struct Probe {
     /// Requests of the measurement.
     pub requests: u64,
     /// Seconds after which it sends no more requests, whatever their number; absent for no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// The run's seed, which no other run of the search has.
     pub seed: u64,

@@ -160,8 +160,7 @@ impl TryFrom<String> for Limit {
 }
 
 /// Objectives that must hold together, by a name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Tier {
     /// Its name.
     pub name: String,

@@ -18,8 +18,6 @@ mod filling;
 mod queue;
 
 use model::units::Nanos;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use filling::{First, end_ever_faster};
 use queue::Queue;
@@ -39,8 +37,8 @@ const ROW: u32 = 2;
 const KEPT: usize = 1024;
 
 /// The progress of a run so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct Progress {
     /// Time since the first request was due.
     pub at: Nanos,
@@ -54,8 +52,8 @@ pub struct Progress {
 }
 
 /// The alarm that a run is over-saturated.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Alarm {
     /// The time, and the progress of the run by then.
     pub progress: Progress,

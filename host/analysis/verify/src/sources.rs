@@ -67,9 +67,7 @@ impl Sources {
         name: &str,
         wanted: Option<Statistic>,
     ) -> Result<Option<Reading>, String> {
-        let Some(claim) = profile.figures.get(name) else {
-            return Ok(None);
-        };
+        let Some(claim) = profile.figures.get(name) else { return Ok(None) };
         let source = profile.source(claim)?;
         let quantity = profile.quantity(name)?;
         let content = self.0.get(&source.name).ok_or("its source was not read")?;

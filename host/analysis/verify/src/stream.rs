@@ -121,9 +121,7 @@ impl Reader {
     fn end_of_line(&mut self, _: f64) {
         let line = std::mem::take(&mut self.line);
         // A line that begins with a colon is a comment.
-        let Some(data) = line.strip_prefix(b"data:") else {
-            return;
-        };
+        let Some(data) = line.strip_prefix(b"data:") else { return };
         let data = data.strip_prefix(b" ").unwrap_or(data);
         match &mut self.data {
             Some(lines) => {

@@ -64,9 +64,7 @@ pub fn parse(page: &str) -> Page {
     let mut values: Vec<(Device, Values)> = Vec::new();
     for line in lines(page) {
         let name = line.name.strip_prefix(PREFIX);
-        let Some(field) = FIELDS.into_iter().find(|field| Some(*field) == name) else {
-            continue;
-        };
+        let Some(field) = FIELDS.into_iter().find(|field| Some(*field) == name) else { continue };
         if line.value < 0.0 || line.value >= BLANK || BLANK_SHORT.contains(&line.value) {
             continue;
         }

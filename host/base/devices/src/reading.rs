@@ -137,9 +137,7 @@ impl Choice {
     }
 
     pub fn has(&self, device: &Device) -> bool {
-        let Choice::Some(list) = self else {
-            return true;
-        };
+        let Choice::Some(list) = self else { return true };
         list.iter().any(|word| match word.parse::<u32>() {
             Ok(index) => device.index == Some(index),
             Err(_) => device.uuid.as_ref().is_some_and(|uuid| uuid.starts_with(word)),
@@ -160,9 +158,7 @@ pub fn held(
     let mut known = false;
     let mut held = Vec::new();
     for (at, device) in facts.devices.iter().enumerate() {
-        let (Some(before), Some(now)) = (used(before, at), used(now, at)) else {
-            continue;
-        };
+        let (Some(before), Some(now)) = (used(before, at), used(now, at)) else { continue };
         known = true;
         if now > before.saturating_add(VARIES) {
             let more = (now - before) as f64 / f64::from(1 << 30);

@@ -197,9 +197,7 @@ impl Ticket {
 
     fn poll<T>(&self, cx: &mut Context<'_>, ask: impl FnOnce(&mut Job) -> Option<T>) -> Poll<T> {
         let mut state = lock(&self.core.state);
-        let Some(job) = state.jobs.get_mut(&self.id) else {
-            return Poll::Pending;
-        };
+        let Some(job) = state.jobs.get_mut(&self.id) else { return Poll::Pending };
         match ask(job) {
             Some(known) => Poll::Ready(known),
             None => {

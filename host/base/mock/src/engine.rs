@@ -115,9 +115,7 @@ impl Engine {
     /// The instant at which an event with this due time can go out: the end of the pause if the due
     /// time is within it.
     pub(super) fn unpaused(&self, due: Instant) -> Instant {
-        let Some((pause, first)) = self.script.pause.zip(self.first.get()) else {
-            return due;
-        };
+        let Some((pause, first)) = self.script.pause.zip(self.first.get()) else { return due };
         let begins = *first + pause.after.0;
         let ends = begins + pause.lasting.0;
         if due >= begins && due < ends { ends } else { due }

@@ -125,9 +125,7 @@ pub(super) enum Slot {
 impl Slot {
     /// Takes a slot, or a place in the queue.
     pub fn new(slots: Option<&Arc<Semaphore>>) -> Self {
-        let Some(slots) = slots else {
-            return Slot::Free;
-        };
+        let Some(slots) = slots else { return Slot::Free };
         match Arc::clone(slots).try_acquire_owned() {
             Ok(permit) => Slot::Permit(permit),
             Err(_) => {

@@ -182,9 +182,7 @@ async fn dialogue(
     let mut input = ClientInput::default();
     while !input.is_complete() {
         let message = reader.message(writer).await.map_err(left)?;
-        let Some(message) = message else {
-            return Err(Ending::Left);
-        };
+        let Some(message) = message else { return Err(Ending::Left) };
         let Message::Text(text) = message else {
             return Err(Ending::Close(1003, "only text is understood"));
         };

@@ -15,9 +15,7 @@ const WEB_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>It works!</title></h
                         <body><h1>It works!</h1></body></html>\n";
 
 pub(super) fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
-    let Some(key) = &engine.script.api_key else {
-        return true;
-    };
+    let Some(key) = &engine.script.api_key else { return true };
     let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
     given.and_then(|value| value.strip_prefix(b"Bearer ")) == Some(key.as_bytes())
 }

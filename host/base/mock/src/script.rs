@@ -462,9 +462,7 @@ mod tests {
             let faults =
                 faults.iter().map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
             for text in keys.chain(faults).flat_map(|text| [format!("{slow}\n{text}"), text]) {
-                let Ok(script) = text.parse::<Script>() else {
-                    continue;
-                };
+                let Ok(script) = text.parse::<Script>() else { continue };
                 if script.check().is_err() {
                     continue;
                 }

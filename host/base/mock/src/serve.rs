@@ -207,9 +207,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<(Route
     let scripted =
         (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
     if let Some(scripted) = scripted {
-        let Content::Answers(dialect) = &scripted.content else {
-            return None;
-        };
+        let Content::Answers(dialect) = &scripted.content else { return None };
         return Some((Route::Scripted(Arc::clone(dialect)), scripted.asks_for_key));
     }
     let scheme = if fate.secure.load(Relaxed) { "https" } else { "http" };
@@ -242,9 +240,7 @@ async fn read_body(
     let mut body = Limited::new(body, BODY_LIMIT);
     let mut read = BytesMut::with_capacity(stated.unwrap_or(0));
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.ok()?.into_data() else {
-            continue;
-        };
+        let Ok(data) = frame.ok()?.into_data() else { continue };
         let whole = read.len() + data.len();
         if whole > held {
             let more = kibibytes(whole.max(2 * held).min(BODY_LIMIT) - held);

@@ -64,9 +64,7 @@ impl Steps {
     /// The end of the reply, if nothing comes after the last step: true if the reply is whole. The
     /// server reads no further than the length in its head.
     fn ends(&self) -> Option<bool> {
-        let Steps::Whole { steps, .. } = self else {
-            return None;
-        };
+        let Steps::Whole { steps, .. } = self else { return None };
         match steps.front()?.action {
             Action::End { whole } => Some(whole),
             _ => None,

@@ -156,9 +156,7 @@ pub fn region_of(host: &str) -> Option<String> {
 /// True if it looks like a region's name: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
 pub fn is_region(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
-    let [area, middle @ .., number] = &*parts else {
-        return false;
-    };
+    let [area, middle @ .., number] = &*parts else { return false };
     let letters = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());
     (2..=4).contains(&area.len())
         && letters(area)

@@ -4,9 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The performance of this client during the measurement. If the records of several load generators
 /// are merged, each figure is the worst of theirs (see [`Client::worst`]).
 #[model::apply(model::document!)]
@@ -52,21 +49,20 @@ pub struct Client {
 
 /// Requests beside the exchanges that a backend wants sent during a run. Of several load
 /// generators, all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Errands {
     /// Requests that the server accepted.
     pub done: u64,
     /// Requests that it did not accept, or that could not be sent.
     pub failed: u64,
     /// The reason of the first failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 /// The bytes of replies that this process held: read, and not yet decoded and recorded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Backlog {
     /// The bound at which this client stops reading.
     pub bound_bytes: u64,
@@ -74,20 +70,18 @@ pub struct Backlog {
     pub peak_bytes: u64,
     /// Periods in which this client stopped reading because the bound was reached; absent if it
     /// never did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
 }
 
 /// The memory of sessions under way: their unsent prompts, and the answers in their histories.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct SessionMemory {
     /// The bound at which no new session begins.
     pub bound_bytes: u64,
     /// The most that was held. Sessions that have begun may exceed the bound.
     pub peak_bytes: u64,
     /// Seconds in which no session began because the bound was reached; absent if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_s: Option<f64>,
 }
 
@@ -111,8 +105,8 @@ pub struct HeldBack {
 }
 
 /// Calls to a plugin that were stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Overruns {
     /// Number of calls.
     pub calls: u64,
@@ -137,8 +131,8 @@ pub struct Thread {
 }
 
 /// Processor use of the machine. Shares are of all its cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Machine {
     /// Share of the time that cores were busy with anything.
     pub busy: f64,

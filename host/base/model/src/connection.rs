@@ -5,9 +5,6 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::units::Nanos;
 
 crate::words! {
@@ -36,14 +33,13 @@ crate::words! {
 }
 
 /// The timeouts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
     pub connect: Nanos,
     /// For the first token of an answer, from the sending of its request, in nanoseconds; absent if
     /// only the whole request has a timeout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
     /// For the next token of an answer, in nanoseconds.
     pub token_gap: Nanos,
@@ -64,11 +60,10 @@ crate::words! {
 }
 
 /// The certificates to trust.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Trust {
     /// A file of certificates in PEM form that are trusted in addition to the system's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
     /// True to accept any certificate. Every result says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -184,8 +184,8 @@ impl Connection {
 }
 
 /// The vectors of one reply, without their numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default, Eq)]
 pub struct Vectors {
     /// Number of vectors.
     pub count: u32,
@@ -194,8 +194,8 @@ pub struct Vectors {
 }
 
 /// The place of one text in an order.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Ranked {
     /// Index of the text among the request's texts, from 0.
     pub index: u32,
@@ -245,8 +245,8 @@ pub struct SampleFacts {
 }
 
 /// The history that the host put in front of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct History {
     /// The index of the request whose conversation it continues.
     pub continues: u64,
@@ -258,8 +258,8 @@ pub struct History {
 }
 
 /// The position of a sample in a conversation of several turns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Turn {
     /// The conversation's name, unique within a run.
     pub session: String,
@@ -309,8 +309,8 @@ pub struct ServerTimings {
 }
 
 /// The steps of speculative decoding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Speculation {
     /// Number of steps in which the model verified proposed tokens.
     pub steps: u32,
@@ -380,8 +380,8 @@ impl Kind {
 
 /// The meanings of a reply's frames, in order of arrival: columns of equal length, except for
 /// `tokens`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct Events {
     /// Instants at which the bytes that complete the event's frame were read. Events of one read
     /// share an instant.

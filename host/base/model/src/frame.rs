@@ -404,9 +404,7 @@ impl Framer {
                 bytes = self.hold(bytes, head);
             }
             let begun: &[u8] = if from_held { &self.line } else { bytes };
-            let Some(length) = prefix.read(begun) else {
-                break;
-            };
+            let Some(length) = prefix.read(begun) else { break };
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if length > FRAME_BYTES {
                 return Err(FrameError::Oversized);
@@ -421,9 +419,7 @@ impl Framer {
                 frames.push(at, name, &self.line[head..]);
                 self.line.clear();
             } else {
-                let Some(data) = bytes.get(head..whole) else {
-                    break;
-                };
+                let Some(data) = bytes.get(head..whole) else { break };
                 frames.push(at, name, data);
                 bytes = &bytes[whole..];
             }

@@ -5,16 +5,10 @@
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else {
-        return false;
-    };
-    let Some(last) = parts.next_back() else {
-        return rest.is_empty();
-    };
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
     for part in parts {
-        let Some(at) = rest.find(part) else {
-            return false;
-        };
+        let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];
     }
     rest.ends_with(last)

@@ -50,8 +50,8 @@ pub const OFF: &str = "off";
 pub const TRACEPARENT: &str = "traceparent";
 
 /// The ids that requests carry: the names of their header fields, and their spelling.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
 pub struct RequestIds {
     /// Header fields with the request's id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,6 @@ pub struct RequestIds {
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub routing_by: Routing,
     /// The text that ids begin with; absent if it is a random one for each run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// The spelling of ids.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -318,9 +317,7 @@ impl Identities {
         }
         let mut ids = Box::<Ids>::default();
         for (_, header) in &self.fields {
-            let Some(text) = ids.text(*header).filter(|text| text.is_none()) else {
-                continue;
-            };
+            let Some(text) = ids.text(*header).filter(|text| text.is_none()) else { continue };
             *text = match header {
                 Header::Request => Some(self.request(member)),
                 Header::Session => Some(self.session(member)),
@@ -382,9 +379,7 @@ impl Identities {
         ids: &mut Option<Box<Ids>>,
         has: impl Fn(&HeaderName) -> bool,
     ) -> Vec<Field> {
-        let Some(own) = ids else {
-            return Vec::new();
-        };
+        let Some(own) = ids else { return Vec::new() };
         let mut fields = Vec::with_capacity(self.fields.len());
         let mut left_out = Vec::new();
         for (name, header) in &self.fields {
@@ -392,9 +387,7 @@ impl Identities {
                 (Header::Trace, Some(trace), Some(span)) => Some(traceparent(trace, span)),
                 _ => own.text(*header).and_then(|text| text.clone()),
             };
-            let Some(value) = value.map(HeaderValue::try_from) else {
-                continue;
-            };
+            let Some(value) = value.map(HeaderValue::try_from) else { continue };
             if has(name) {
                 left_out.push(*header);
                 continue;

@@ -8,6 +8,9 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+// The attribute of documents names this crate.
+extern crate self as model;
+
 pub mod about;
 pub mod access;
 pub mod adapter;

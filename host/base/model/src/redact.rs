@@ -494,9 +494,7 @@ pub fn write_only(schema: &serde_json::Value) -> Vec<String> {
 
 /// A URL without the user and password before its host, and without secret parameters.
 fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(authority);
     let authority = match authority.rfind('@') {

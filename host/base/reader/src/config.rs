@@ -138,9 +138,7 @@ impl ConfigTable {
     /// The place of the value at the path; list items are named by their position. The empty path
     /// is the table itself.
     pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
-        let [first, rest @ ..] = path else {
-            return self.place.as_ref();
-        };
+        let [first, rest @ ..] = path else { return self.place.as_ref() };
         place_within(&self.get(first)?.value, rest)
     }
 }

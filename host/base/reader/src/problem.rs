@@ -75,9 +75,7 @@ const LONGEST: usize = 1_000;
 
 /// True if the lines around a place are very long together, or not only text.
 fn is_hard_to_draw(place: &Place) -> bool {
-    let (Some(source), Some(span)) = (place.source(), place.span()) else {
-        return false;
-    };
+    let (Some(source), Some(span)) = (place.source(), place.span()) else { return false };
     let text = source.inner();
     let begin = text.floor_char_boundary(span.offset());
     let end = text.ceil_char_boundary(span.offset().saturating_add(span.len()));

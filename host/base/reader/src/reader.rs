@@ -252,9 +252,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// A free-form table; absent and empty are the same.
     pub fn config(&mut self, key: &'static str) -> ConfigTable {
-        let Some(table) = self.table_at(key) else {
-            return ConfigTable::default();
-        };
+        let Some(table) = self.table_at(key) else { return ConfigTable::default() };
         let path = self.name(key);
         let place = self.reading.sections().get(&path).cloned();
         config_table(self.reading, &path, table, place)

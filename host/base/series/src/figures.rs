@@ -160,9 +160,7 @@ impl Recording {
         let mut max_waiting: f64 = 0.0;
         for (page, (from, to)) in held.into_iter().enumerate() {
             let seconds = Piece { from, to, value: () }.shared(over);
-            let (Some(waiting), Some(running)) = (waiting[page], running[page]) else {
-                continue;
-            };
+            let (Some(waiting), Some(running)) = (waiting[page], running[page]) else { continue };
             if seconds <= 0.0 {
                 continue;
             }

@@ -63,9 +63,7 @@ pub fn read(text: &str) -> Page {
             }
             continue;
         }
-        let Some(found) = lines(line).next() else {
-            continue;
-        };
+        let Some(found) = lines(line).next() else { continue };
         let labels = found.labels.iter();
         let bytes: usize = labels.map(|(name, value)| name.len() + value.len()).sum();
         if page.samples.len() >= MOST_SAMPLES || bytes + found.name.len() > MOST_LABEL_BYTES {

@@ -81,9 +81,7 @@ impl Recording {
         let values = sample.values.iter().map(|(id, value)| (id, Some(*value)));
         let gone = sample.gone.iter().map(|id| (id, None));
         for (id, value) in values.chain(gone) {
-            let Some(recorded) = self.series.get_mut(id) else {
-                continue;
-            };
+            let Some(recorded) = self.series.get_mut(id) else { continue };
             if recorded.series.target != sample.target || self.values >= MOST_VALUES {
                 continue;
             }

@@ -6,8 +6,6 @@
 //! single time. A server's series show its role.
 
 use model::units::Nanos;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::figures::Figure;
 use crate::names::Name;
@@ -33,8 +31,8 @@ model::words! {
 }
 
 /// The stages before the first token, by the server's own series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Stages {
     /// The base URLs of the servers that do prefills alone; absent if none does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,8 +53,7 @@ impl Stages {
 }
 
 /// A stage with its mean time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Staged {
     /// The stage.
     pub stage: Stage,

@@ -217,9 +217,7 @@ impl Engine {
         let mut needed: u64 =
             (self.batch.iter()).map(|job| job.held + u64::from(job.unread) + 1).sum();
         while self.batch.len() < self.parameters.slots as usize {
-            let Some(next) = self.waiting.front() else {
-                return;
-            };
+            let Some(next) = self.waiting.front() else { return };
             if !self.wanted.contains(&next.id) {
                 self.waiting.pop_front();
                 continue;

@@ -84,9 +84,7 @@ pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<ServedReq
             served.push(ServedRequest::new(now, work));
             free -= 1;
         }
-        let Some(span) = engine.begin() else {
-            return served;
-        };
+        let Some(span) = engine.begin() else { return served };
         now = now + span;
         engine.finish(|id, is_last| {
             served[id as usize].tokens.push(now);

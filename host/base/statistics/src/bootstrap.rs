@@ -128,9 +128,7 @@ impl Draws {
 
 /// The standard error of a walk, if two sides' means by block are one.
 fn walk([a, b]: [&Decomposition; 2]) -> Option<f64> {
-    let (Decomposition::Ratio(a), Decomposition::Ratio(b)) = (a, b) else {
-        return None;
-    };
+    let (Decomposition::Ratio(a), Decomposition::Ratio(b)) = (a, b) else { return None };
     // A block in which nothing was measured, as where all failed, has no mean.
     let both = a.iter().zip(b).filter(|(a, b)| a[1] > 0.0 && b[1] > 0.0);
     let (a, b): (Vec<f64>, Vec<f64>) = both.map(|(a, b)| (a[0] / a[1], b[0] / b[1])).unzip();

@@ -103,9 +103,7 @@ impl Cells {
     /// Counts the blocks that hold samples at or beyond the percentile: above it from the median
     /// on, below it otherwise.
     pub fn blocks_beyond(&self, percent: f64) -> usize {
-        let Some(last) = self.values.len().checked_sub(1) else {
-            return 0;
-        };
+        let Some(last) = self.values.len().checked_sub(1) else { return 0 };
         let whole = vec![1; self.blocks];
         let (below, _) = place(self.count(), percent);
         let cell = self.cell(below, &whole);

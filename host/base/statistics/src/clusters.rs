@@ -109,9 +109,7 @@ impl Mean {
             return values;
         }
         let spread = self.mean * (1.0 - self.mean);
-        let Some(error) = self.error.filter(|_| spread > 0.0) else {
-            return clusters;
-        };
+        let Some(error) = self.error.filter(|_| spread > 0.0) else { return clusters };
         let worth = if error > 0.0 { (spread / (error * error)).min(values) } else { values };
         let quantile = student::quantile(1.0 - LEVEL / 100.0, clusters - 1.0);
         worth * (NORMAL / quantile).powi(2)
@@ -281,9 +279,7 @@ mod tests {
                 for (place, (values, mean)) in
                     [(beta, 5.0 / 6.0), (grades, 0.925)].into_iter().enumerate()
                 {
-                    let Some(found) = interval(&alone(&values)) else {
-                        continue;
-                    };
+                    let Some(found) = interval(&alone(&values)) else { continue };
                     given[place] += 1;
                     held[place] += u32::from(found.low <= mean && mean <= found.high);
                 }

@@ -48,9 +48,7 @@ impl Decomposition {
 
     /// True if there are enough samples beyond it to compute an interval.
     pub fn is_supported(&self) -> bool {
-        let Decomposition::Percentile(cells, percent) = self else {
-            return true;
-        };
+        let Decomposition::Percentile(cells, percent) = self else { return true };
         let beyond = percent.min(100.0 - percent) / 100.0;
         // Equal to rounding: of 500 samples, 5 lie beyond the 99th percentile.
         cells.count() as f64 * beyond > TAIL - 1e-9

@@ -122,9 +122,7 @@ impl Fit {
     fn left(&self, values: &[Vec<(u32, f64)>], places: &BTreeMap<u32, usize>) -> Residual {
         let (mut squares, mut count) = (0.0, 0.0);
         for (place, of) in values.iter().enumerate() {
-            let Some(level) = self.level(place) else {
-                continue;
-            };
+            let Some(level) = self.level(place) else { continue };
             for (round, value) in of {
                 squares += (value - level - self.rounds[places[round]].1).powi(2);
                 count += 1.0;
@@ -175,9 +173,7 @@ impl Fit {
 
     /// The least correlation between the differences of two trials from a third one.
     pub fn correlation(&self, base: usize, trials: &[usize]) -> f64 {
-        let Some(Some(a)) = self.trials.get(base) else {
-            return 0.0;
-        };
+        let Some(Some(a)) = self.trials.get(base) else { return 0.0 };
         // Trials that have values in the same rounds have the same correlations.
         let mut kinds: Vec<(&Side, usize)> = Vec::new();
         for side in trials.iter().filter_map(|place| self.trials[*place].as_ref()) {

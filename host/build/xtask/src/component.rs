@@ -158,9 +158,7 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
 
 fn remove_orphans(components: &Path, guests: &[Guest]) -> Result<()> {
     for kind in guest::kinds() {
-        let Ok(entries) = fs::read_dir(components.join(kind)) else {
-            continue;
-        };
+        let Ok(entries) = fs::read_dir(components.join(kind)) else { continue };
         for entry in entries {
             let path = entry?.path();
             let known = guests.iter().any(|guest| path.ends_with(&guest.component));

@@ -22,9 +22,7 @@ fn no_crate_uses_a_floor_above_it() {
     let metadata: Value = serde_json::from_slice(&printed).unwrap();
     let mut seen = 0;
     for package in metadata["packages"].as_array().unwrap() {
-        let Some(own) = floor(&package["manifest_path"]) else {
-            continue;
-        };
+        let Some(own) = floor(&package["manifest_path"]) else { continue };
         seen += 1;
         for dependency in package["dependencies"].as_array().unwrap() {
             let other = floor(&dependency["path"]);

@@ -245,9 +245,7 @@ fn read_log(log: &str) -> Outcome {
 
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let Finding { message, input } = finding;
-    let Some(input) = input else {
-        return format!("{name}: {message}");
-    };
+    let Some(input) = input else { return format!("{name}: {message}") };
     let (binary, input) = (built.join(name), input.display());
     let binary = binary.display();
     format!(

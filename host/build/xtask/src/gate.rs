@@ -166,9 +166,7 @@ type StepResult = (&'static str, StepEnd, f64);
 /// Runs steps at the same time, the first in this process. The output of each other step is shown
 /// whole after its end.
 fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<StepResult>> {
-    let Some((first, others)) = steps.split_first() else {
-        return Ok(Vec::new());
-    };
+    let Some((first, others)) = steps.split_first() else { return Ok(Vec::new()) };
     let started = Instant::now();
     let beside: Vec<_> = others
         .iter()

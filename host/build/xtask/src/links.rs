@@ -63,9 +63,7 @@ impl Page {
         // So that text in a script is not taken for tags.
         emitter.naively_switch_states(true);
         for Ok(token) in Tokenizer::new_with_emitter(text, emitter) {
-            let Token::StartTag(tag) = token else {
-                continue;
-            };
+            let Token::StartTag(tag) = token else { continue };
             for (name, value) in &tag.attributes {
                 let value = String::from_utf8_lossy(value).into_owned();
                 match (&tag.name[..], &name[..]) {

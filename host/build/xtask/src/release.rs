@@ -70,9 +70,7 @@ fn words(arguments: &[OsString]) -> Vec<String> {
 }
 
 fn taken(words: &mut Vec<String>, flag: &str) -> Result<Option<String>> {
-    let Some(at) = words.iter().position(|word| word == flag) else {
-        return Ok(None);
-    };
+    let Some(at) = words.iter().position(|word| word == flag) else { return Ok(None) };
     if at + 1 == words.len() {
         bail!("{flag} needs a value");
     }

@@ -158,9 +158,7 @@ fn within_book(text: &str, page: &Path, repository: Option<&str>) -> String {
                 link = out_of_book(&dest_url, page).map(|place| (range, place, 0..0));
             }
             (Event::End(TagEnd::Link), _) => {
-                let Some((whole, place, words)) = link.take() else {
-                    continue;
-                };
+                let Some((whole, place, words)) = link.take() else { continue };
                 changed.push_str(&text[done..whole.start]);
                 let words = &text[words];
                 match repository {

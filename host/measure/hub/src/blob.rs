@@ -304,9 +304,7 @@ fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
     if let Some(expected) = remote.bytes.filter(|expected| *expected != bytes) {
         return Err(HubError::Length { path: remote.path.clone(), expected, found: bytes });
     }
-    let Some(digest) = Digest::from_tag(&remote.tag) else {
-        return Ok(());
-    };
+    let Some(digest) = Digest::from_tag(&remote.tag) else { return Ok(()) };
     let found = digest
         .measure(file)
         .map_err(|cause| HubError::Disk { path: PathBuf::from(&remote.path), cause })?;

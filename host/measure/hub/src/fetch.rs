@@ -197,9 +197,7 @@ fn each<I: Sync, T: Send>(
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(number) else {
-                        return;
-                    };
+                    let Some(item) = items.get(number) else { return };
                     let result = work(item);
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
                     let mut done = done.lock().unwrap_or_else(|held| held.into_inner());

@@ -22,9 +22,7 @@ pub(super) fn function(
     interface: &str,
     name: &str,
 ) -> wasmtime::Result<Option<Func>> {
-    let Some(instance) = store.data().concurrent else {
-        return Ok(None);
-    };
+    let Some(instance) = store.data().concurrent else { return Ok(None) };
     let version = Contract::NEWEST.version();
     let interface = format!("runner:plugin/{interface}@{version}");
     let found = instance

@@ -29,9 +29,7 @@ impl OpenFile {
     pub(super) fn list(folder: &str, files: &BTreeMap<String, PathBuf>) -> Option<Self> {
         let mut names = Vec::new();
         for (name, _) in files.range(folder.to_owned()..) {
-            let Some(below) = name.strip_prefix(folder) else {
-                break;
-            };
+            let Some(below) = name.strip_prefix(folder) else { break };
             names.extend_from_slice(below.as_bytes());
             names.push(b'\n');
         }

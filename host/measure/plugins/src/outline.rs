@@ -243,9 +243,7 @@ impl Outline {
     }
 
     fn leave(&mut self, levels: &mut Vec<Level>) {
-        let Some(inner) = levels.pop() else {
-            return;
-        };
+        let Some(inner) = levels.pop() else { return };
         match levels.last_mut() {
             Some(outer) if inner.is_component => outer.components.push(inner.cost),
             Some(outer) => outer.modules.push(Cost { instances: 1, ..inner.cost }),
@@ -315,9 +313,7 @@ fn add_items(levels: &mut [Level], items: u32) {
 
 /// Adds an instance of the code of this index. The compiler refuses an index of nothing.
 fn add_instance(levels: &mut [Level], of: impl Fn(&Level) -> &Vec<Cost>, index: u32) {
-    let Some(level) = levels.last_mut() else {
-        return;
-    };
+    let Some(level) = levels.last_mut() else { return };
     if let Some(cost) = of(level).get(index as usize).copied() {
         let total = &mut level.cost;
         total.instances = total.instances.saturating_add(cost.instances);

@@ -201,13 +201,9 @@ impl Function {
 pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine();
     for (import, item) in component.component_type().imports(engine) {
-        let Some(interface) = import.strip_prefix("wasi:") else {
-            continue;
-        };
+        let Some(interface) = import.strip_prefix("wasi:") else { continue };
         let interface = interface.split('@').next().unwrap_or(interface);
-        let ComponentItem::ComponentInstance(instance) = item.ty else {
-            continue;
-        };
+        let ComponentItem::ComponentInstance(instance) = item.ty else { continue };
         let mut defined = linker.instance(import)?;
         for (name, item) in instance.exports(engine) {
             match item.ty {

@@ -135,9 +135,7 @@ impl Scenario {
             .zip(decided_at)
             .map(|(arrival, place)| Located::new(arrival, place));
         for key in keys().iter().filter(|key| key.otherwise.is_none()) {
-            let Some(default) = &key.default else {
-                continue;
-            };
+            let Some(default) = &key.default else { continue };
             let entries = settled.entries();
             if key.path.contains("[]") || entries.iter().any(|entry| entry.path == key.path) {
                 continue;

@@ -87,8 +87,8 @@ pub struct Plan {
 }
 
 /// The target of requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct PlannedTarget {
     /// The engine's base URLs; requests go to them in turn.
     pub base_urls: Vec<String>,
@@ -107,7 +107,6 @@ pub struct PlannedTarget {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics_urls: Vec<String>,
     /// The most tokens of a prompt and its answer, as the server states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u32>,
 }
 
@@ -180,8 +179,7 @@ pub struct Wiring {
 }
 
 /// A plugin, identified exactly.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct PlannedPlugin {
     /// The name in the scenario.
     pub plugin: String,
@@ -206,8 +204,7 @@ impl PlannedPlugin {
 }
 
 /// A dataset and its input files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct PlannedDataset {
     /// The plugin.
     #[serde(flatten)]
@@ -294,8 +291,8 @@ fn is_usual_session_memory(bytes: &u64) -> bool {
 }
 
 /// The text with which every prompt of a run begins, and no prompt of another run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct Salt {
     /// It, in front of texts and conversations.
     pub text: String,
@@ -337,8 +334,8 @@ impl Controls {
 }
 
 /// Devices that are sampled while a run goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq)]
 pub struct WatchedDevices {
     /// The source of their telemetry: `nvml`, or the URL of a page of DCGM's exporter.
     pub from: DeviceMetrics,
@@ -375,8 +372,8 @@ pub enum Amount {
 /// Part `index` of `of` of a plan. Places (the users of a closed loop, or the slots below a cap)
 /// are dealt out in turn, and requests by place ([`Plan::holds`]). So a part has an equal share of
 /// places and requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct Slice {
     /// The index of the part, from 0.
     pub index: u32,

@@ -100,9 +100,7 @@ impl<'s> Check<'s> {
             if problems.is_empty() {
                 return Vec::new();
             }
-            let Some(tagged) = self.resembles(branch, subject.value, 0) else {
-                continue;
-            };
+            let Some(tagged) = self.resembles(branch, subject.value, 0) else { continue };
             let better = meant.as_ref().is_none_or(|(was_tagged, known)| {
                 (!was_tagged, known.len()) > (!tagged, problems.len())
             });
@@ -124,9 +122,7 @@ impl<'s> Check<'s> {
         keyword: &str,
         Subject { name, value, .. }: Subject<'_>,
     ) -> Option<Problem> {
-        let Config::Table(table) = value else {
-            return None;
-        };
+        let Config::Table(table) = value else { return None };
         let branches = schema.get(keyword)?.as_array()?;
         let tables = branches.iter().filter_map(|branch| {
             let rules = branch.as_object()?;

@@ -210,9 +210,7 @@ fn number(value: &Value) -> String {
 /// A number with a fraction as Python prints it: the shortest digits that mean it, with an exponent
 /// where it is very small or large.
 pub(super) fn float(value: &Value) -> String {
-    let Ok(float) = f64::try_from(value.clone()) else {
-        return value.to_string();
-    };
+    let Ok(float) = f64::try_from(value.clone()) else { return value.to_string() };
     if !float.is_finite() {
         return float.to_string().to_lowercase();
     }

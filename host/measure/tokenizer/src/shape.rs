@@ -162,9 +162,7 @@ fn longest_entry(encoded: Option<&str>) -> u64 {
 
 /// Returns the number of tokens that a post-processor adds.
 fn added(processor: &Value) -> u64 {
-    let Some(pieces) = processor["single"].as_array() else {
-        return 2;
-    };
+    let Some(pieces) = processor["single"].as_array() else { return 2 };
     let of = |piece: &Value| {
         let name = piece["SpecialToken"]["id"].as_str()?;
         let ids = processor["special_tokens"][name]["ids"].as_array()?;

@@ -245,9 +245,7 @@ fn unknown_settings_are_left_to_the_crate() {
 #[test]
 fn a_models_own_tokenizer_is_read_as_the_crate_reads_it() {
     use proptest::prelude::*;
-    let Some(path) = std::env::var_os("RUNNER_TEST_TOKENIZER") else {
-        return;
-    };
+    let Some(path) = std::env::var_os("RUNNER_TEST_TOKENIZER") else { return };
     let both = Both::new(&std::fs::read_to_string(path).unwrap());
     assert_eq!(both.ours.facts(), both.theirs.facts());
     let size = both.ours.facts().vocabulary_size;

@@ -38,9 +38,7 @@ pub struct Component {
 /// different bytes each time. The compiler puts random numbers and the machine's clock into the
 /// component, and no setting changes that.
 fn kept(project: &Project, path: &Path) -> Result<Option<Component>, AuthorError> {
-    let Sources::Files { language, .. } = &project.sources else {
-        return Ok(None);
-    };
+    let Sources::Files { language, .. } = &project.sources else { return Ok(None) };
     let differs = matches!(language, Language::Python | Language::Javascript);
     if !differs || !fresh::is_current(project) {
         return Ok(None);

@@ -53,9 +53,7 @@ pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
     let mut modules = HEADING.to_owned();
     for id in world.imports.values().filter_map(interface) {
         let functions = &resolve.interfaces[id].functions;
-        let Some(name) = resolve.id_of(id).filter(|_| !functions.is_empty()) else {
-            continue;
-        };
+        let Some(name) = resolve.id_of(id).filter(|_| !functions.is_empty()) else { continue };
         let there = Names { resolve: &resolve, prefix: "import(\"./contract\")." };
         modules.push_str(&format!("\ndeclare module \"{name}\" {{\n  const all: {{\n"));
         for function in functions.values() {
@@ -184,9 +182,7 @@ impl Names<'_> {
 }
 
 fn documented(docs: &Docs, indent: &str) -> String {
-    let Some(text) = &docs.contents else {
-        return String::new();
-    };
+    let Some(text) = &docs.contents else { return String::new() };
     let lines: Vec<&str> = text.trim().lines().collect();
     match lines.as_slice() {
         [line] => format!("{indent}/** {line} */\n"),

@@ -21,9 +21,7 @@ use model::plugin::Kind;
 
 /// Writes the files that a project's language needs. Without a shell, no compiler is called.
 pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), AuthorError> {
-    let Sources::Files { language, kind, .. } = &project.sources else {
-        return Ok(());
-    };
+    let Sources::Files { language, kind, .. } = &project.sources else { return Ok(()) };
     match language {
         Language::C => c::bindings(project, *kind).map(drop),
         Language::Javascript => javascript(project, *kind),

@@ -78,9 +78,7 @@ pub fn record(
 
 /// True if a build recorded that it made the component from the present sources and contract.
 pub fn is_current(project: &Project) -> bool {
-    let Ok(bytes) = std::fs::read(project.component()) else {
-        return false;
-    };
+    let Ok(bytes) = std::fs::read(project.component()) else { return false };
     recorded(project, &bytes).is_some_and(|record| {
         record.contract == contract() && changed(&record.sources, &sources(project)).is_none()
     })
@@ -162,16 +160,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(folder.join(&below)) else {
-            continue;
-        };
+        let Ok(entries) = std::fs::read_dir(folder.join(&below)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let path = below.join(&*name);
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
+            let Ok(kind) = entry.file_type() else { continue };
             // A link to a folder could lead in a circle; a link to a file is a source like any
             // other.
             let is_file = kind.is_file() || kind.is_symlink() && entry.path().is_file();

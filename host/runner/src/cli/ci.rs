@@ -157,9 +157,7 @@ fn run(folder: &RunFolder) -> Result<Run, Failure> {
 /// The exit code: the code of the first kind of check that fails.
 fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
     let failing = || checks.iter().filter(|check| check.outcome == Outcome::Fails);
-    let Some(first) = failing().next() else {
-        return Ok(ExitCode::SUCCESS);
-    };
+    let Some(first) = failing().next() else { return Ok(ExitCode::SUCCESS) };
     let exit = match first.subject {
         Subject::Run | Subject::Finding => Exit::Invalid,
         Subject::Threshold | Subject::Condition => Exit::Threshold,

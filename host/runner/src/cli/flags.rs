@@ -254,9 +254,7 @@ impl Flags {
         let named = [(backend, backends, is_backend), (dataset, datasets, is_dataset)];
         let mut wrong = Vec::new();
         for ((flag, folder, name, refused), aliases, is_known) in named {
-            let Some(name) = name else {
-                continue;
-            };
+            let Some(name) = name else { continue };
             if let Some((_, instead)) = refused.iter().find(|(own, _)| *own == name) {
                 wrong.push(format!("{flag} {name} is not supported: {instead}"));
                 continue;

@@ -128,9 +128,7 @@ fn all(command: &Command) -> Vec<&Command> {
 
 /// The date of pages, from `SOURCE_DATE_EPOCH`; empty without it.
 fn date(epoch: Option<&str>) -> Result<String, Failure> {
-    let Some(text) = epoch.filter(|text| !text.is_empty()) else {
-        return Ok(String::new());
-    };
+    let Some(text) = epoch.filter(|text| !text.is_empty()) else { return Ok(String::new()) };
     let seconds = text.parse().ok();
     let time = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     let time = time.ok_or_else(|| {

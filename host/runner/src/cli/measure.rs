@@ -102,9 +102,7 @@ fn overseen(
     connect: &Dial,
     overseer: Option<&dyn Overseer>,
 ) -> (LoadedRun, bool) {
-    let Some(overseer) = overseer else {
-        return (run.load_now(connect), false);
-    };
+    let Some(overseer) = overseer else { return (run.load_now(connect), false) };
     let (live, signal) = (Arc::clone(run.live()), run.signal().clone());
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -248,9 +248,7 @@ impl Cli {
             Some(Command::Lab(args)) => args.resumes().map(|folder| ("lab", folder)),
             _ => None,
         };
-        let Some((name, folder)) = resumes else {
-            return Ok(self);
-        };
+        let Some((name, folder)) = resumes else { return Ok(self) };
         let (words, scenario) = resume::resumed(name, folder)?;
         let mut this = Cli::from_words(&words).map_err(|error| {
             let message = error.to_string();

@@ -76,9 +76,7 @@ impl Output {
     }
 
     fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
-        let Some(name) = &self.result_filename else {
-            return Ok(());
-        };
+        let Some(name) = &self.result_filename else { return Ok(()) };
         let path = self.within.output_dir.join(name);
         let keep = if self.save_detailed { Keep::All } else { Keep::Times };
         let line = vllm_result(folder, keep)?;
@@ -102,9 +100,7 @@ impl Output {
         for run in self.baseline.iter().chain(&self.floor) {
             RunFolder::at(run).plan()?;
         }
-        let Some(path) = &self.output_file else {
-            return Ok(None);
-        };
+        let Some(path) = &self.output_file else { return Ok(None) };
         let opened = File::options().append(true).create(true).open(path);
         opened.map(Some).map_err(|cause| {
             Failure::input(format!(

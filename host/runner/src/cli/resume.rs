@@ -56,9 +56,7 @@ pub(super) fn keep(
     scenario: Option<&Text>,
     marked: &Known,
 ) -> Result<(), Failure> {
-    let Ok(directory) = std::env::current_dir() else {
-        return Ok(());
-    };
+    let Ok(directory) = std::env::current_dir() else { return Ok(()) };
     let is_public = |text: &&Text| {
         let shown = marked.redact_owned(redact::command(&text.text));
         shown == text.text && !text.has_headers()
@@ -74,12 +72,8 @@ pub(super) fn keep(
 /// The flags that variables of the environment stand for, as words. Flags whose values may be
 /// secret are left out.
 fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
-    let Ok((command, matches)) = variables::read(command, all) else {
-        return Vec::new();
-    };
-    let Some((name, matches)) = matches.subcommand() else {
-        return Vec::new();
-    };
+    let Ok((command, matches)) = variables::read(command, all) else { return Vec::new() };
+    let Some((name, matches)) = matches.subcommand() else { return Vec::new() };
     let own = command.find_subcommand(name);
     let arguments = own.into_iter().flat_map(Command::get_arguments);
     let word = |argument: &clap::Arg| word_for(argument, matches);

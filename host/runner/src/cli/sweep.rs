@@ -149,9 +149,7 @@ impl Args {
 
     /// The scenario, under the rules of the benchmark if one is named.
     fn ruled(&self, source: Source, load: Load) -> Result<Source, Failure> {
-        let Some(name) = &self.preset else {
-            return Ok(source);
-        };
+        let Some(name) = &self.preset else { return Ok(source) };
         let preset = rules::named(name)?;
         match (preset.tiers.is_empty(), preset.load == load) {
             (false, _) => Err(rules::preset_of("search", name)),

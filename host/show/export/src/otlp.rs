@@ -115,9 +115,7 @@ impl About {
         /// Backends that speak of chats alone.
         const CHATS: [&str; 5] = ["anthropic", "bedrock", "cohere", "gemini", "realtime"];
         let plan = folder.plan()?;
-        let Some(origin) = folder.origin()? else {
-            return Err(ExportError::Undated { run });
-        };
+        let Some(origin) = folder.origin()? else { return Err(ExportError::Undated { run }) };
         let backend = &*plan.backend.name;
         let provider = PROVIDERS.iter().find(|(name, _)| *name == backend);
         let route = plan.backend.config.get("route").and_then(Value::as_str);

@@ -71,9 +71,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
                 Next::Run(starts) => starts,
                 Next::Done(end) => return Ok(Some(end)),
             };
-            let Some(start) = starts.first() else {
-                return Ok(None);
-            };
+            let Some(start) = starts.first() else { return Ok(None) };
             let remaining = lab::progress(self.lab, scenarios, journal.results());
             self.caller.tell(Progress::Remaining(remaining));
             self.start(start, journal)?;

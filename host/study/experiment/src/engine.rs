@@ -148,9 +148,7 @@ impl<'b, B: Caller> Starter<'b, B> {
     /// Stops an engine, if the lab started it. Returns its end, and the seconds that it took.
     pub(crate) fn stop(&self, running: Running, name: &str) -> (End, f64) {
         let death = running.ended();
-        let Some(engine) = running.started else {
-            return (ended(Ending::Stopped, None), 0.0);
-        };
+        let Some(engine) = running.started else { return (ended(Ending::Stopped, None), 0.0) };
         let stopped = self.end(engine, &running.before, name);
         let exit = stopped.exit.map(|exit| exit.to_string());
         let end = death.unwrap_or_else(|| ended(Ending::Stopped, exit));

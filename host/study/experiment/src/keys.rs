@@ -17,9 +17,7 @@ pub(crate) fn each(
     table: &Value,
     home: Option<&Path>,
 ) -> Result<(), Faults> {
-    let Value::Object(table) = table else {
-        return Ok(());
-    };
+    let Value::Object(table) = table else { return Ok(()) };
     for (key, value) in table {
         let key = toml_text::key(key);
         let path = match below {

@@ -322,9 +322,7 @@ impl Reading<'_> {
             );
         }
         for name in ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"] {
-            let Some(list) = self.text(name) else {
-                continue;
-            };
+            let Some(list) = self.text(name) else { continue };
             return match hostlist::expand(list) {
                 Ok(hosts) => match hosts.into_iter().next() {
                     Some(first) => Ok(first),

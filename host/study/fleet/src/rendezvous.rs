@@ -362,9 +362,7 @@ impl Rendezvous {
     }
 
     fn message(&mut self, now: Nanos, conn: Conn, message: Message, actions: &mut Vec<Action>) {
-        let Some(&rank) = self.by_conn.get(&conn) else {
-            return;
-        };
+        let Some(&rank) = self.by_conn.get(&conn) else { return };
         let gathering = self.phase == Phase::Gathering;
         let seat = &mut self.seats[rank as usize];
         (seat.last_contact, seat.last_report) = (now, now);
@@ -408,9 +406,7 @@ impl Rendezvous {
     }
 
     fn clock(&mut self, now: Nanos, conn: Conn, exchange: Exchange, actions: &mut Vec<Action>) {
-        let Some(&rank) = self.by_conn.get(&conn) else {
-            return;
-        };
+        let Some(&rank) = self.by_conn.get(&conn) else { return };
         let running = self.phase == Phase::Running;
         let seat = self.seat(rank);
         seat.last_contact = now;
@@ -425,9 +421,7 @@ impl Rendezvous {
     }
 
     fn finished(&mut self, now: Nanos, conn: Conn, finished: Finished, actions: &mut Vec<Action>) {
-        let Some(&rank) = self.by_conn.get(&conn) else {
-            return;
-        };
+        let Some(&rank) = self.by_conn.get(&conn) else { return };
         let seat = self.seat(rank);
         seat.last_contact = now;
         if seat.start.is_none() {

@@ -289,9 +289,7 @@ impl Decoder {
     /// bound; the connection is of no use then.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame>, WireError> {
-        let Some(lengths) = self.held.first_chunk::<LENGTHS>() else {
-            return Ok(None);
-        };
+        let Some(lengths) = self.held.first_chunk::<LENGTHS>() else { return Ok(None) };
         let [a, b, c, d, e, f, g, h] = *lengths;
         let header = u32::from_be_bytes([a, b, c, d]);
         let body = u32::from_be_bytes([e, f, g, h]);

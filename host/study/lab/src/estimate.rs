@@ -11,9 +11,6 @@ use statistics::median;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The known times of runs and starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
@@ -60,15 +57,14 @@ impl Timing {
 }
 
 /// Remaining starts and runs, and their time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
 pub struct Remaining {
     /// Starts of engines.
     pub starts: usize,
     /// Runs.
     pub runs: usize,
     /// The time that they take, in seconds; absent if the time of a scenario is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 

@@ -11,9 +11,6 @@ mod to_show;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::estimate::{self, Remaining, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
@@ -76,8 +73,7 @@ pub struct LabReport {
 }
 
 /// A start of an engine that answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct StartReport {
     /// The trial's id.
     pub trial: TrialId,
@@ -87,13 +83,11 @@ pub struct StartReport {
     pub ready_after_s: f64,
     /// Seconds from the start of its process until the first token of its first run with a token,
     /// of the warm-up or of the measurement; absent without such a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_after_s: Option<f64>,
 }
 
 /// A scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct ScenarioFacts {
     /// Its name.
     pub name: String,
@@ -101,18 +95,16 @@ pub struct ScenarioFacts {
     pub content: String,
     /// The workload that ran under its name, as the folder of its first run says; absent if no run
     /// has been measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
 }
 
 /// The time and money that a lab took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Spent {
     /// The time of engines and runs, in seconds.
     pub seconds: f64,
     /// Their cost; absent if no price is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Runs that ended.
     pub runs: usize,
@@ -124,8 +116,7 @@ pub struct Spent {
 }
 
 /// The findings of one model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct StudyReport {
     /// The model's name; empty where the lab names none.
     pub model: String,
@@ -150,7 +141,6 @@ pub struct StudyReport {
     /// The trials that failed, and why.
     pub failed: Vec<FailedTrial>,
     /// The change of the machine from round to round, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
@@ -181,8 +171,7 @@ pub struct Conclusion {
 }
 
 /// A trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct TrialReport {
     /// The trial's id.
     pub id: TrialId,
@@ -196,7 +185,6 @@ pub struct TrialReport {
     /// address.
     pub command: String,
     /// The facts about its engine and the machine, as far as known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
     /// Figures over its runs, by scenario and name.
     pub figures: BTreeMap<String, BTreeMap<String, Spread>>,
@@ -227,8 +215,7 @@ pub struct RunReport {
 }
 
 /// The values of an option, alone and from the baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct OptionTable {
     /// The engine.
     pub engine: String,
@@ -239,8 +226,7 @@ pub struct OptionTable {
 }
 
 /// A value of an option.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct OptionValue {
     /// The value.
     pub value: String,
@@ -249,8 +235,7 @@ pub struct OptionValue {
 }
 
 /// The Pareto front of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Front {
     /// The scenario.
     pub scenario: String,
@@ -261,8 +246,7 @@ pub struct Front {
 }
 
 /// A trial in the plane of two figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Point {
     /// The trial.
     pub trial: TrialId,
@@ -275,8 +259,7 @@ pub struct Point {
 }
 
 /// A trial that failed, or was ruled out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct FailedTrial {
     /// The trial.
     pub trial: TrialId,

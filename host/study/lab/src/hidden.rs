@@ -190,9 +190,7 @@ impl Hiding {
 fn is_reference(text: &str) -> bool {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let Some((_, after)) = after.split_once('}') else {
-            return false;
-        };
+        let Some((_, after)) = after.split_once('}') else { return false };
         if before.trim_start_matches("Bearer ").len() > 1 {
             return false;
         }

@@ -32,8 +32,8 @@ const MOST_NOTES: usize = 20;
 const LONGEST: usize = 1 << 20;
 
 /// One run of a scenario against a trial's engine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Eq, PartialOrd, Ord)]
 pub struct RunKey {
     /// The trial.
     pub trial: TrialId,
@@ -68,8 +68,7 @@ pub enum Event {
 }
 
 /// The lab began, or continued.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Began {
     /// The time, as RFC 3339.
     pub at: String,
@@ -84,8 +83,7 @@ pub struct Began {
 }
 
 /// An engine is about to be started.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Starting {
     /// The time, as RFC 3339.
     pub at: String,
@@ -101,8 +99,7 @@ pub struct Starting {
 }
 
 /// An engine answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Ready {
     /// The trial.
     pub trial: TrialId,
@@ -113,7 +110,6 @@ pub struct Ready {
     /// Seconds from the start of its process until it answered; absent if the lab did not start it.
     /// It is asked again after 20 ms first and after 1 s at last, so the figure is late by no more
     /// than a second and the time of an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_after_s: Option<f64>,
     /// The facts about the engine and the machine.
     pub facts: Facts,
@@ -188,13 +184,11 @@ impl Ending {
 }
 
 /// The end of an engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct End {
     /// The reason.
     pub class: Ending,
     /// Its exit code or signal, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
     /// The last lines of its log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -202,8 +196,7 @@ pub struct End {
 }
 
 /// An engine did not start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Failed {
     /// The trial.
     pub trial: TrialId,
@@ -216,8 +209,7 @@ pub struct Failed {
 }
 
 /// A run begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Running {
     /// The time, as RFC 3339.
     pub at: String,
@@ -228,8 +220,7 @@ pub struct Running {
 }
 
 /// A run ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Finished {
     /// The run.
     pub run: RunKey,
@@ -256,8 +247,7 @@ pub enum Outcome {
 }
 
 /// An engine was stopped, or found dead.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Stopped {
     /// The trial.
     pub trial: TrialId,
@@ -433,9 +423,7 @@ impl Results {
         let mut why = String::new();
         for attempt in 1..=retries + 1 {
             let key = RunKey { attempt, ..run.clone() };
-            let Some(finished) = self.runs.get(&key) else {
-                return Cell::Missing(key);
-            };
+            let Some(finished) = self.runs.get(&key) else { return Cell::Missing(key) };
             why = match &finished.outcome {
                 Outcome::Measured(measured) if measured.verdict != Verdict::Invalid => {
                     return Cell::Counted(finished, measured);

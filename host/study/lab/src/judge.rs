@@ -11,9 +11,6 @@
 
 use std::ops::RangeInclusive;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Results};
@@ -119,14 +116,13 @@ pub struct HeldRow {
 }
 
 /// Rounds that would show a difference in nine of ten cases.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct ToShow {
     /// Rounds in total: `repeats` in the lab file.
     pub rounds: u32,
     /// The time of the rounds that were not made yet, in seconds, with all trials of the stage;
     /// absent if that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
@@ -462,9 +458,7 @@ impl StageReport {
         let rounds: Vec<u32> = (self.rounds[0]..=self.rounds[1]).collect();
         let kept: Vec<&Row> = self.rows.iter().filter(|row| row.is_eligible()).collect();
         let trials: Vec<&TrialId> = kept.iter().map(|row| &row.trial).collect();
-        let Some(base) = trials.iter().position(|trial| *trial == best) else {
-            return Vec::new();
-        };
+        let Some(base) = trials.iter().position(|trial| *trial == best) else { return Vec::new() };
         let fits = Fits::new(sides, &trials, &rounds, |_| false);
         let others: Vec<usize> = (0..trials.len())
             .filter(|place| *place != base && kept[*place].judgement != Judgement::Reference)

@@ -40,8 +40,7 @@ pub const SHOWN: [&str; 18] = [
 pub struct Number(pub f64);
 
 /// The part of a run that is kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct Measured {
     /// The run's verdict.
     pub verdict: Verdict,

@@ -207,9 +207,7 @@ impl Constraint {
         standing: Standing,
         is_within: bool,
     ) -> String {
-        let Some(figure) = figure else {
-            return format!("`{self}` holds");
-        };
+        let Some(figure) = figure else { return format!("`{self}` holds") };
         let with_unit = |text: String| match measure.unit() {
             "" => text,
             unit => format!("{text} {unit}"),

@@ -298,9 +298,7 @@ fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [D
         let given = (0..).zip(names(dimension));
         let given: Vec<(usize, &ConfigEntry)> =
             given.filter_map(|(place, name)| Some((place, baseline.get(name)?))).collect();
-        let Some((_, first)) = given.first() else {
-            continue;
-        };
+        let Some((_, first)) = given.first() else { continue };
         let has_all = |row: &Vec<Value>| {
             let mut all = given.iter();
             all.all(|(place, entry)| is_same(&entry.value.value.to_json(), &row[*place]))

@@ -26,9 +26,7 @@ impl Lab {
     /// it: syntax, keys, types, values, unknown names, and impossible trials.
     pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
         let mut lab = Lab::parse_alone(name, text)?;
-        let Some(hidden) = hidden::hide(text) else {
-            return Ok(lab);
-        };
+        let Some(hidden) = hidden::hide(text) else { return Ok(lab) };
         if hidden.is_changed {
             let shown = Lab::parse_alone(name, &hidden.text).map_err(|error| {
                 let message = format!(
@@ -78,9 +76,7 @@ fn count(
     [least, most]: [u32; 2],
     otherwise: u32,
 ) -> u32 {
-    let Some(number) = t.integer(key) else {
-        return otherwise;
-    };
+    let Some(number) = t.integer(key) else { return otherwise };
     let fits = u32::try_from(number.value).ok().filter(|count| (least..=most).contains(count));
     fits.unwrap_or_else(|| {
         let message = format!(

@@ -12,9 +12,6 @@
 //!
 //! The arithmetic is in `statistics`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use statistics::dunnett::Dunnett;
 use statistics::mean_if_any;
 use statistics::student;
@@ -29,13 +26,12 @@ pub const OUTSIDE: f64 = 0.05;
 const ROUNDING: f64 = 1e-9;
 
 /// A figure over repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
     /// The ends of its 95 % interval, by Student's distribution; absent with one repeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// The number of repeats.
     pub repeats: usize,
@@ -126,8 +122,8 @@ impl Family {
 
 /// The variation of starts of one trial within a round, and the certainty that a shown difference
 /// needs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Noise {
     /// The standard deviation from start to start, in percent.
     pub percent: f64,
@@ -174,8 +170,8 @@ fn rounded(apart: f64) -> f64 {
 }
 
 /// A change of all trials from round to round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Drift {
     /// The gain of figures with each round, in percent; negative if they get worse.
     pub percent_per_round: f64,

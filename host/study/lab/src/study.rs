@@ -1,9 +1,6 @@
 //! The data that the parts of a lab exchange: its scenarios, its stages, and the next starts of
 //! engines.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::expand::{Trial, TrialId};
 use crate::journal::RunKey;
 use search::Load;
@@ -24,8 +21,7 @@ pub struct Scenario {
 }
 
 /// The load of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct OfLoad {
     /// The quantity that it is counted in.
     pub kind: Load,

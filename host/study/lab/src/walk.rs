@@ -18,9 +18,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
@@ -32,8 +29,7 @@ use crate::study::{PlannedStage, Scenario, Start, key};
 
 /// The contents of `lab.json`, which a lab's folder holds beside its journal. With it, the page can
 /// be drawn again and the lab can continue wherever the folder is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct SavedLab {
     /// The format's version.
     pub version: u32,
@@ -199,9 +195,7 @@ impl<'a> Walk<'a> {
 
     /// True if the next starts would exceed the budget.
     pub fn is_spent(&self, timing: &Timing) -> bool {
-        let Some(start) = self.pending.first() else {
-            return false;
-        };
+        let Some(start) = self.pending.first() else { return false };
         let time = self.results.seconds + timing.start(start).unwrap_or(0.0);
         let budget = &self.lab.budget;
         let is_late = budget.time.is_some_and(|most| time > most.as_secs_f64());

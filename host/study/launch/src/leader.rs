@@ -106,9 +106,7 @@ pub(crate) async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
 }
 
 fn wait(pid: u32, options: WaitIdOptions) -> Exit {
-    let Some(pid) = raw(pid) else {
-        return Exit::Unknown;
-    };
+    let Some(pid) = raw(pid) else { return Exit::Unknown };
     loop {
         match waitid(WaitId::Pid(pid), options | WaitIdOptions::EXITED) {
             Err(Errno::INTR) => {}

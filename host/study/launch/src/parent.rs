@@ -18,9 +18,7 @@ const AGAIN: Duration = Duration::from_secs(20);
 /// Interrupts this process when the parent that gave it a pipe has ended, and again until it ends.
 /// Fails if there is no such pipe.
 pub fn end_with_parent() -> io::Result<()> {
-    let Some(number) = std::env::var_os(PIPE) else {
-        return Ok(());
-    };
+    let Some(number) = std::env::var_os(PIPE) else { return Ok(()) };
     let number = number.to_str().and_then(|number| number.parse::<u32>().ok());
     let number = number.ok_or(io::ErrorKind::InvalidInput)?;
     let mut pipe = File::open(format!("/dev/fd/{number}"))?;

@@ -124,9 +124,7 @@ mod tests {
     #[test]
     fn names_the_holder_of_an_occupied_port() {
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
-            let Ok(server) = TcpListener::bind(address) else {
-                continue;
-            };
+            let Ok(server) = TcpListener::bind(address) else { continue };
             let port = server.local_addr().unwrap().port();
             for host in ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"] {
                 let occupied = check(host, port).unwrap_err();

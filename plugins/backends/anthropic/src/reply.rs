@@ -235,9 +235,7 @@ struct ErrorBody {
 
 /// Reads the kind of an error from its body, which outweighs the guess from its status and words.
 pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
-    let Ok(Failed { error }) = serde_json::from_slice(body) else {
-        return guessed;
-    };
+    let Ok(Failed { error }) = serde_json::from_slice(body) else { return guessed };
     let names_model = error.message.is_some_and(|message| message.starts_with("model:"));
     let reason = match error.kind.as_str() {
         _ if guessed.reason == Reason::TooLong => Reason::TooLong,

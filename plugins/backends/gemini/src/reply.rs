@@ -222,9 +222,7 @@ impl Reply {
         events.extend(text.map(|text| {
             if part.thought { Meaning::Reasoning(piece(text)) } else { Meaning::Text(piece(text)) }
         }));
-        let Some(call) = part.function_call else {
-            return;
-        };
+        let Some(call) = part.function_call else { return };
         let id = call.id.filter(|id| !id.is_empty());
         // A result names its call, so one without an id needs one.
         let id = id.unwrap_or_else(|| format!("call_{}", self.calls));
@@ -256,9 +254,7 @@ impl Reply {
 
 impl Counting {
     fn assign(&mut self, total: Option<u32>, mut pieces: Vec<&mut Output>) {
-        let Counting::SoFar(before) = *self else {
-            return;
-        };
+        let Counting::SoFar(before) = *self else { return };
         match (total, &mut pieces[..]) {
             (Some(total), [piece]) => {
                 piece.tokens = Some(total.saturating_sub(before));
@@ -350,9 +346,7 @@ pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
     // A stream without `alt=sse` in its request is an array.
     let failed = serde_json::from_slice(body)
         .or_else(|_| serde_json::from_slice::<[Failed; 1]>(body).map(|[failed]| failed));
-    let Ok(Failed { error }) = failed else {
-        return guessed;
-    };
+    let Ok(Failed { error }) = failed else { return guessed };
     let text = error.message.unwrap_or_default().to_lowercase();
     let reason = match error.status.as_deref() {
         // A wrong key has the status 400.

@@ -159,9 +159,7 @@ impl Backend for LlamaCpp {
 
 /// The adapter by its number, its only name on the server, as the value of `lora`.
 fn adapter(sample: &Sample) -> Result<Option<[Adapter; 1]>, Error> {
-    let Some(name) = &sample.adapter else {
-        return Ok(None);
-    };
+    let Some(name) = &sample.adapter else { return Ok(None) };
     let id = name.parse().map_err(|_| {
         Error::InvalidConfig(format!(
             "key `adapters` (--lora-modules): llama.cpp knows adapters by number, in the order of its --lora flags; \

@@ -159,9 +159,7 @@ fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
     let mut fields = openai::further_fields(message, &["role", "content", "images"])?;
     let calls = fields.get_mut("tool_calls").and_then(Value::as_array_mut);
     for call in calls.into_iter().flatten() {
-        let Some(arguments) = call.pointer_mut("/function/arguments") else {
-            continue;
-        };
+        let Some(arguments) = call.pointer_mut("/function/arguments") else { continue };
         if let Some(object) = arguments
             .as_str()
             .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok())

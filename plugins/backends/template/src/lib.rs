@@ -87,9 +87,7 @@ impl Backend for Template {
     }
 
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
-        let Some(metrics) = &self.config().metrics else {
-            return Ok(Vec::new());
-        };
+        let Some(metrics) = &self.config().metrics else { return Ok(Vec::new()) };
         let names = [
             (&metrics.finished_requests, ServerMetric::FinishedRequests),
             (&metrics.running_requests, ServerMetric::RunningRequests),

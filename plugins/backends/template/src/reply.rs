@@ -79,9 +79,7 @@ fn text_at<'v>(event: &'v Value, places: &Places) -> Result<Option<&'v str>, Err
 
 /// A number, or the number of a list's items.
 fn count_at(event: &Value, places: &Places) -> Result<Option<u32>, Error> {
-    let Some((at, value)) = find(event, places) else {
-        return Ok(None);
-    };
+    let Some((at, value)) = find(event, places) else { return Ok(None) };
     let count = match value {
         Value::Array(items) => u32::try_from(items.len()).ok(),
         other => other.as_u64().and_then(|count| u32::try_from(count).ok()),
@@ -160,9 +158,7 @@ pub fn decode(
 }
 
 fn is_done(event: &Value, done: Option<&Done>) -> bool {
-    let Some(Done::Value(done)) = done else {
-        return false;
-    };
+    let Some(Done::Value(done)) = done else { return false };
     let value = event.pointer(&done.at).filter(|value| !value.is_null());
     match &done.is {
         Some(wanted) => value == Some(wanted),

@@ -113,9 +113,7 @@ fn not_taken(sample: &Sample, remedy: &str) -> Error {
 
 /// The adapter by its number, its only name in the engine.
 fn adapter(sample: &Sample) -> Result<Option<u64>, Error> {
-    let Some(name) = &sample.adapter else {
-        return Ok(None);
-    };
+    let Some(name) = &sample.adapter else { return Ok(None) };
     name.parse().map(Some).map_err(|_| {
         Error::InvalidConfig(format!(
             "key `adapters` (--lora-modules): TensorRT-LLM knows adapters by number; expected one such as `7`, found \

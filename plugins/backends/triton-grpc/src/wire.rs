@@ -79,9 +79,7 @@ impl Infer {
 impl InferReply {
     /// The texts in the output of this name; none if there is no such output.
     pub fn texts(&self, name: &str) -> Result<Vec<&[u8]>, String> {
-        let Some((tensor, raw)) = self.output(name) else {
-            return Ok(Vec::new());
-        };
+        let Some((tensor, raw)) = self.output(name) else { return Ok(Vec::new()) };
         if let Some(contents) = &tensor.contents {
             return Ok(contents.bytes.iter().map(Vec::as_slice).collect());
         }
@@ -103,9 +101,7 @@ impl InferReply {
 
     /// The numbers in the output of this name; none if there is no such output.
     pub fn numbers(&self, name: &str) -> Result<Vec<u32>, String> {
-        let Some((tensor, raw)) = self.output(name) else {
-            return Ok(Vec::new());
-        };
+        let Some((tensor, raw)) = self.output(name) else { return Ok(Vec::new()) };
         if let Some(contents) = &tensor.contents {
             return Ok(contents.unsigned.clone());
         }

@@ -99,9 +99,7 @@ fn attributes(value: Option<Value>) -> Result<Fields, String> {
 
 /// A value without OTLP's wrapping, `{"stringValue": "…"}`.
 fn plain(value: Value) -> Value {
-    let Value::Object(mut wrapped) = value else {
-        return value;
-    };
+    let Value::Object(mut wrapped) = value else { return value };
     for key in ["stringValue", "doubleValue", "boolValue"] {
         if let Some(value) = wrapped.remove(key) {
             return value;
@@ -174,16 +172,12 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
 /// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`,
 /// or of the OpenAI API. Each of several tools' results in one message becomes a message.
 fn message(value: Value) -> Result<Vec<Message>, String> {
-    let Value::Object(mut fields) = value else {
-        return Err("expected an object".to_owned());
-    };
+    let Value::Object(mut fields) = value else { return Err("expected an object".to_owned()) };
     fields.remove("finish_reason");
     let Some(parts) = fields.remove("parts") else {
         return Ok(vec![messages::message(Value::Object(fields))?]);
     };
-    let Value::Array(parts) = parts else {
-        return Err("`parts`: expected a list".to_owned());
-    };
+    let Value::Array(parts) = parts else { return Err("`parts`: expected a list".to_owned()) };
     let role = match fields.get("role") {
         Some(Value::String(name)) => messages::role(name)?,
         _ => return Err("`role` is missing".to_owned()),

@@ -96,9 +96,7 @@ impl Otel {
             if first.is_some_and(|first| first.ends < self.position) {
                 break;
             }
-            let Some((number, line)) = self.rows.line()? else {
-                break;
-            };
+            let Some((number, line)) = self.rows.line()? else { break };
             self.position += line.len() as u64;
             let wrong = |cause: String| wrong(number, &cause);
             let fields: Fields = parse(&line).map_err(wrong)?;
@@ -279,9 +277,7 @@ fn spans(mut fields: Fields) -> Result<Vec<(String, Fields)>, String> {
 
 fn objects(key: &str, value: Value) -> Result<Vec<Fields>, String> {
     let wrong = || format!("`{key}`: expected a list of objects");
-    let Value::Array(values) = value else {
-        return Err(wrong());
-    };
+    let Value::Array(values) = value else { return Err(wrong()) };
     let values = values.into_iter().map(|value| match value {
         Value::Object(fields) => Ok(fields),
         _ => Err(wrong()),

@@ -133,9 +133,7 @@ impl Trie {
 
 impl Source for Trie {
     fn next(&mut self, pass: u64, _remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error> {
-        let Some((number, line)) = self.rows.line()? else {
-            return Ok(None);
-        };
+        let Some((number, line)) = self.rows.line()? else { return Ok(None) };
         let row = Row::read(&line).map_err(|what| wrong(number, &what))?;
         let session = self.read;
         self.read += 1;
@@ -149,9 +147,7 @@ impl Source for Trie {
 
     /// As long as the task of the first line.
     fn spare(&mut self) -> Result<Option<Sample>, Error> {
-        let Some((number, line)) = rows(&*self.files)?.line()? else {
-            return Ok(None);
-        };
+        let Some((number, line)) = rows(&*self.files)?.line()? else { return Ok(None) };
         let row = Row::read(&line).map_err(|cause| wrong(number, &cause))?;
         let wanted = TextRequest {
             random: generator(self.seed ^ SPARE, self.spares, 0),

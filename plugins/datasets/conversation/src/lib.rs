@@ -120,9 +120,7 @@ impl sessions::Source for Planned {
         if self.endless && self.outside == MOST_OUTSIDE {
             return Err(plan::nothing(MOST_OUTSIDE, 0, remarks));
         }
-        let Some(conversation) = self.source.next()? else {
-            return Ok(None);
-        };
+        let Some(conversation) = self.source.next()? else { return Ok(None) };
         let number = self.read;
         self.read += 1;
         self.read_since += 1;
@@ -152,9 +150,7 @@ impl sessions::Source for Planned {
 
     fn spare(&mut self) -> Result<Option<Sample>, Error> {
         for _ in 0..MOST_OUTSIDE {
-            let Some(conversation) = self.source.spare()? else {
-                break;
-            };
+            let Some(conversation) = self.source.spare()? else { break };
             let planned = self.plan.samples("spare", 0, conversation, &mut Remarks::default());
             if let Some(root) = planned.and_then(|planned| planned.into_iter().next()) {
                 return Ok(Some(root));

@@ -30,9 +30,7 @@ impl Lines {
     }
 
     fn read(&mut self) -> Result<Option<Conversation>, Error> {
-        let Some((number, line)) = self.rows.line()? else {
-            return Ok(None);
-        };
+        let Some((number, line)) = self.rows.line()? else { return Ok(None) };
         self.read += 1;
         let wrong = |cause: String| wrong(number, &cause);
         let fields: Fields = parse(&line).map_err(wrong)?;
@@ -70,9 +68,7 @@ impl Lines {
             if name.is_none() {
                 break;
             }
-            let Some((next, line)) = self.rows.line()? else {
-                break;
-            };
+            let Some((next, line)) = self.rows.line()? else { break };
             let following: Fields = parse(&line).map_err(|cause| wrong(next, &cause))?;
             if named(&following, key) != name || following.contains_key("turns") {
                 self.rows.put_back(next, line);
@@ -348,9 +344,7 @@ fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     group.splitter.ask();
     let mut limit = None;
     for key in ["max_tokens", "output_length"] {
-        let Some(tokens) = number(&mut fields, key)? else {
-            continue;
-        };
+        let Some(tokens) = number(&mut fields, key)? else { continue };
         if !(1.0..=f64::from(u32::MAX)).contains(&tokens) {
             return Err(format!("`{key}` is {tokens}; expected at least 1"));
         }

@@ -37,9 +37,7 @@ impl ShareGpt {
     }
 
     fn read(&self, position: usize) -> Result<Option<Conversation>, Error> {
-        let Some(utterances) = self.conversations.read_whole(position)? else {
-            return Ok(None);
-        };
+        let Some(utterances) = self.conversations.read_whole(position)? else { return Ok(None) };
         let (turns, fault) = turns(utterances);
         Ok(Some(Conversation {
             place: self.conversations.place(position),

@@ -22,9 +22,7 @@ pub fn detect(
     header: Names<'_>,
 ) -> Result<(Format, Option<String>), String> {
     let mut records = Records::new(stream(), Cut::Lines);
-    let Some(first) = records.next_record()? else {
-        return Err("it is empty".to_owned());
-    };
+    let Some(first) = records.next_record()? else { return Err("it is empty".to_owned()) };
     let line = first.bytes.trim_ascii();
     let format = match line.first() {
         Some(b'{') if object(line).is_ok() => Format::Jsonl,

@@ -66,9 +66,7 @@ impl Source {
         format: Option<Format>,
         names: Names<'_>,
     ) -> Result<Option<Self>, Error> {
-        let Some(file) = files.open(name) else {
-            return Ok(None);
-        };
+        let Some(file) = files.open(name) else { return Ok(None) };
         let file: Rc<dyn File> = Rc::from(file);
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let start = file.read(0, 4).map_err(wrong)?;

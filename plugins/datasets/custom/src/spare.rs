@@ -183,9 +183,7 @@ impl Custom {
         if !columns::is_of(config, row) || columns::is_short_pair(&config.columns, row) {
             return 0;
         }
-        let Ok(draft) = self.reader.draft(row) else {
-            return 0;
-        };
+        let Ok(draft) = self.reader.draft(row) else { return 0 };
         // Rows that an earlier call took are not measured either way.
         if self.is_spare(&draft).is_some() {
             return 0;

@@ -97,9 +97,7 @@ impl Sessions {
                 self.used_since = 0;
                 continue;
             };
-            let Some(root) = samples.first() else {
-                continue;
-            };
+            let Some(root) = samples.first() else { continue };
             let session = || root.turn.as_ref().map_or(&root.id, |turn| &turn.session).clone();
             if self.spares.has(root) {
                 remarks.dropped("a prompt that was used for warmup", session);

@@ -28,9 +28,7 @@ impl Spares {
             if samples.len() == limit as usize || bytes >= ENOUGH {
                 break;
             }
-            let Some(root) = next()? else {
-                break;
-            };
+            let Some(root) = next()? else { break };
             if self.prompts.insert(prompt_fingerprint(&root)) {
                 self.count += 1;
                 bytes += root.bytes();

@@ -42,9 +42,7 @@ impl Parquet {
         let not_whole = || "it is not a whole Parquet file: expected `PAR1` at its end".to_owned();
         let end = file.size().checked_sub(8).ok_or_else(not_whole)?;
         let tail = file.read_all(end, 8)?;
-        let Some((length, mark)) = tail.split_first_chunk::<4>() else {
-            return Err(not_whole());
-        };
+        let Some((length, mark)) = tail.split_first_chunk::<4>() else { return Err(not_whole()) };
         match mark {
             b"PAR1" => {}
             b"PARE" => return Err("it is encrypted, which is not supported".to_owned()),
@@ -70,9 +68,7 @@ impl Parquet {
     /// The next row; `None` at the end.
     pub fn row(&mut self) -> Result<Option<NumberedRow>, String> {
         while self.left == 0 {
-            let Some(group) = self.schema.groups.get(self.group) else {
-                return Ok(None);
-            };
+            let Some(group) = self.schema.groups.get(self.group) else { return Ok(None) };
             self.group += 1;
             self.left = group.rows;
             let columns = self.schema.leaves.iter().zip(&group.chunks);
@@ -157,9 +153,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
                 }
                 _ => None,
             };
-            let (Some(element), Value::Array(items)) = (wrapped, &items) else {
-                return Ok(items);
-            };
+            let (Some(element), Value::Array(items)) = (wrapped, &items) else { return Ok(items) };
             let element = |item: &Value| item.get(&element.name).cloned().unwrap_or(Value::Null);
             Ok(items.iter().map(element).collect())
         }
@@ -167,9 +161,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
             let mut fields = Map::new();
             if let Value::Array(entries) = field(repeated, columns)? {
                 for entry in entries {
-                    let Value::Object(entry) = entry else {
-                        continue;
-                    };
+                    let Value::Object(entry) = entry else { continue };
                     let mut parts = entry.into_iter().map(|(_, part)| part);
                     let key = match parts.next() {
                         Some(Value::String(key)) => key,

@@ -89,9 +89,7 @@ fn damage_does_no_harm() {
                 let at = (state >> 33) as usize % damaged.len();
                 damaged[at] = (state >> 24) as u8;
             }
-            let Ok(mut file) = open(damaged, usize::MAX) else {
-                continue;
-            };
+            let Ok(mut file) = open(damaged, usize::MAX) else { continue };
             for _ in 0..100 {
                 if !matches!(file.row(), Ok(Some(_))) {
                     break;

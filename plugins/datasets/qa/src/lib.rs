@@ -170,9 +170,7 @@ impl Qa {
 
     /// True if there may be one more question of this subject; counts it.
     fn is_within_limit(&mut self, question: &Question) -> bool {
-        let Some(limit) = self.config.limit else {
-            return true;
-        };
+        let Some(limit) = self.config.limit else { return true };
         let subject = question.subject.clone().unwrap_or_default();
         let count = self.counts.entry(subject).or_default();
         *count += 1;

@@ -49,9 +49,7 @@ impl Table {
         name: &'static str,
         bare: Option<&[&str]>,
     ) -> Result<Option<Self>, Error> {
-        let Some(file) = files.open(name) else {
-            return Ok(None);
-        };
+        let Some(file) = files.open(name) else { return Ok(None) };
         let file: Rc<dyn File> = Rc::from(file);
         let mut table = Self {
             name,

@@ -145,9 +145,7 @@ impl Source for Corpus {
         let mut texts = Vec::new();
         while texts.len() < limit && self.back > floor {
             self.back -= 1;
-            let Some(pair) = self.conversations.read(self.back)? else {
-                break;
-            };
+            let Some(pair) = self.conversations.read(self.back)? else { break };
             let head = self.head(&pair.prompt);
             let (heads, _) = self.measured()?;
             if !heads.iter().any(|other| alike(other, &head)) {

@@ -92,9 +92,7 @@ impl Source for Vllm {
             // The block is drawn before the prefix, and the prefix before the first adjustment.
             self.drafts.fill(&mut self.random);
             let prefix = self.prefix(tokenizer);
-            let Some((index, draft)) = self.drafts.next(&mut self.random) else {
-                break;
-            };
+            let Some((index, draft)) = self.drafts.next(&mut self.random) else { break };
             let start = u64::from(draft.offset) + index;
             let body =
                 (0..u64::from(draft.input)).map(|at| self.allowed[((start + at) % size) as usize]);

@@ -28,9 +28,7 @@ impl<R: BufRead> Read for Frames<R> {
             if let Some(frame) = self.frame.take() {
                 self.stream = Some(frame.into_inner());
             }
-            let Some(mut stream) = self.stream.take() else {
-                return Ok(0);
-            };
+            let Some(mut stream) = self.stream.take() else { return Ok(0) };
             if stream.fill_buf()?.is_empty() {
                 self.stream = Some(stream);
                 return Ok(0);

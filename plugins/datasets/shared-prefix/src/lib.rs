@@ -160,9 +160,7 @@ fn turns(
 /// A text as the first message of a conversation, with the tokens of the chat template if that is
 /// known.
 fn as_conversation(sample: Sample, tokenizer: &dyn Tokenizer) -> Sample {
-    let Prompt::Text(text) = sample.prompt else {
-        return sample;
-    };
+    let Prompt::Text(text) = sample.prompt else { return sample };
     let messages = vec![Message::text(Role::User, text)];
     let counted = tokenizer.count_chat(std::slice::from_ref(&messages), None);
     Sample {

@@ -103,9 +103,7 @@ impl Conversations {
         keep_empty: bool,
         extent: Extent,
     ) -> Result<Option<Self>, Error> {
-        let Some(file) = files.open(name) else {
-            return Ok(None);
-        };
+        let Some(file) = files.open(name) else { return Ok(None) };
         let mut remarks = Remarks::default();
         let spans = index::index(&*file, like, keep_empty, &mut remarks, extent)
             .map_err(|fault| fault.explain(&*file, name))?;
@@ -158,9 +156,7 @@ impl Conversations {
     }
 
     fn turns<T: DeserializeOwned>(&self, position: usize) -> Result<Option<T>, Error> {
-        let Some(span) = self.spans.get(position).copied() else {
-            return Ok(None);
-        };
+        let Some(span) = self.spans.get(position).copied() else { return Ok(None) };
         let turns = self.file.read_all(span.offset(), span.length.into()).map_err(|cause| {
             Error::InvalidInput(format!(
                 "the file `{}` cannot be read at byte {}: {cause}",
@@ -182,5 +178,4 @@ impl Conversations {
         })?;
         Ok(Some(turns))
     }
-
 }

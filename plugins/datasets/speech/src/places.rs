@@ -25,9 +25,7 @@ impl Places {
     pub fn new(files: Box<dyn Files>) -> Result<Self, Error> {
         let mut names = BTreeSet::new();
         for folder in [DATA, AUDIO] {
-            let Some(list) = files.open(&format!("{folder}/")) else {
-                continue;
-            };
+            let Some(list) = files.open(&format!("{folder}/")) else { continue };
             let wrong = |cause: String| Error::InvalidInput(format!("folder `{folder}`: {cause}"));
             let list = text(&*list, LONGEST).map_err(wrong)?;
             names.extend(list.lines().map(|name| format!("{folder}/{name}")));

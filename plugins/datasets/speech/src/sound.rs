@@ -50,9 +50,7 @@ fn wav(file: &dyn File) -> Result<f64, String> {
     let mut each_second = None;
     for _ in 0..MOST_CHUNKS {
         let head = file.read(place, 8)?;
-        let (Some(name), Some(length)) = (head.get(..4), number(&head, 4, 4)) else {
-            break;
-        };
+        let (Some(name), Some(length)) = (head.get(..4), number(&head, 4, 4)) else { break };
         let begin = place + 8;
         match name {
             b"fmt " => {

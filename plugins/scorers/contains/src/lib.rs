@@ -108,9 +108,7 @@ impl Scorer for Contains {
         let found = if let Some(pattern) = &self.pattern {
             pattern.is_in(&text, &self.config)
         } else {
-            let Some(reference) = reference(exchange)? else {
-                return Ok(Vec::new());
-            };
+            let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
             let wanted: Vec<Target> = texts(exchange, &reference, &self.config.reference_key)?
                 .iter()
                 .map(|text| Target::new(text, &self.config))

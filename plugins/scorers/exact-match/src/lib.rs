@@ -39,9 +39,7 @@ impl Scorer for ExactMatch {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let accepted = texts(exchange, &reference, &self.config.reference_key)?;
         let answer = self.comparable(&exchange.output);
         let right = accepted.iter().any(|accepted| self.comparable(accepted) == answer);

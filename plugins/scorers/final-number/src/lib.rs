@@ -56,9 +56,7 @@ impl Scorer for FinalNumber {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let accepted: Vec<String> = texts(exchange, &reference, &self.config.reference_key)?
             .iter()
             .map(|text| comparable(text))

@@ -237,9 +237,7 @@ fn highlights_between(text: &str, mark: &str) -> usize {
 /// first `<<` of a line to its last `>>`.
 pub fn has_title(text: &str) -> bool {
     text.split('\n').any(|line| {
-        let (Some(opens), Some(closes)) = (line.find("<<"), line.rfind(">>")) else {
-            return false;
-        };
+        let (Some(opens), Some(closes)) = (line.find("<<"), line.rfind(">>")) else { return false };
         let title = line.get(opens + 2..closes).unwrap_or_default();
         let bare = title.trim_start_matches('<').trim_end_matches('>');
         !python::strip(bare).is_empty()

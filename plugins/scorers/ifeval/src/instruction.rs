@@ -266,9 +266,7 @@ fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     if nth > count || !is(count, wanted) {
         return false;
     }
-    let Some(word) = python::split(paragraphs[nth - 1]).next() else {
-        return false;
-    };
+    let Some(word) = python::split(paragraphs[nth - 1]).next() else { return false };
     let word = word.trim_start_matches('\'').trim_start_matches('"');
     let end = word.find(['.', ',', '?', '!', '\'', '"']).unwrap_or(word.len());
     let lower: String = word[..end].chars().flat_map(char::to_lowercase).collect();

@@ -93,9 +93,7 @@ impl Scorer for IfEval {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let instructions = instructions(exchange, &reference)?;
         let answer = self.config.part.text(exchange);
         let strict: Vec<Option<bool>> =

@@ -89,9 +89,7 @@ impl Scorer for ByJsonSchema {
         let schema = if let Some(schema) = &self.schema {
             schema
         } else {
-            let Some(reference) = reference(exchange)? else {
-                return Ok(Vec::new());
-            };
+            let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
             of_sample = self.schema_of(exchange, &reference)?;
             &of_sample
         };

@@ -231,9 +231,7 @@ fn is_type(name: &Value) -> bool {
 }
 
 fn are_names(value: &Value) -> bool {
-    let Some(list) = value.as_array() else {
-        return false;
-    };
+    let Some(list) = value.as_array() else { return false };
     let names: Option<BTreeSet<&str>> = list.iter().map(Value::as_str).collect();
     names.is_some_and(|names| names.len() == list.len())
 }

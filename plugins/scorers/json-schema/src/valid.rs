@@ -226,9 +226,7 @@ fn has_type(value: &Value, name: &Value) -> bool {
 }
 
 fn is_number_valid(keyword: &str, argument: &Value, number: &serde_json::Number) -> bool {
-    let Value::Number(limit) = argument else {
-        return true;
-    };
+    let Value::Number(limit) = argument else { return true };
     match keyword {
         "minimum" => compare(number, limit).is_ge(),
         "maximum" => compare(number, limit).is_le(),

@@ -76,9 +76,7 @@ pub fn truth(name: &str, value: bool) -> Score {
 }
 
 pub fn reference(exchange: &Exchange) -> Result<Option<Value>, Error> {
-    let Some(reference) = &exchange.reference else {
-        return Ok(None);
-    };
+    let Some(reference) = &exchange.reference else { return Ok(None) };
     serde_json::from_str(reference).map(Some).map_err(|error| {
         Error::InvalidInput(format!("the reference of sample {} is not JSON: {error}", exchange.id))
     })

@@ -114,9 +114,7 @@ impl Scorer for MultipleChoice {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let wanted = comparable(&self.wanted(exchange, &reference)?);
         let text = self.config.part.text(exchange);
         let found = match self.config.extraction {
@@ -178,9 +176,7 @@ impl MultipleChoice {
 
     /// The texts of the choices; none if the reference does not have them.
     fn choices(&self, exchange: &Exchange, reference: &Value) -> Result<Vec<String>, Error> {
-        let Some(choices) = reference.get(&self.config.choices_key) else {
-            return Ok(Vec::new());
-        };
+        let Some(choices) = reference.get(&self.config.choices_key) else { return Ok(Vec::new()) };
         let texts = choices
             .as_array()
             .and_then(|choices| choices.iter().map(judging::text).collect::<Option<Vec<String>>>());

@@ -56,9 +56,7 @@ impl Scorer for Needle {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let needles = texts(exchange, &reference, &self.config.reference_key)?;
         let text = self.config.part.text(exchange);
         let text = python::strip(&text).replace(|c| c <= '\u{1f}', "\n");

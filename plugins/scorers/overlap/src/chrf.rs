@@ -65,9 +65,7 @@ fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
         let mut number = 0;
         let ngram = &longer[start..longer.len().min(start + ORDER)];
         for (character, same) in ngram.iter().zip(&mut same) {
-            let Some(found) = numbers.get(&key(number, *character)) else {
-                break;
-            };
+            let Some(found) = numbers.get(&key(number, *character)) else { break };
             number = *found;
             if left[number as usize] > 0 {
                 left[number as usize] -= 1;

@@ -112,9 +112,7 @@ impl Scorer for Overlap {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
         let answer = self.config.part.text(exchange);
         let best = |measure: &Measure| {

@@ -157,9 +157,7 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
     let of_right = right.iter().find(|right| !is_empty(right)).map(Type::from_value);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);
     if Type::from_value(value) == declared {
-        let Some(items) = items else {
-            return Some(is_variable);
-        };
+        let Some(items) = items else { return Some(is_variable) };
         let list = value.as_array().map_or(&[][..], Vec::as_slice);
         let fits = |right: &Value| match right {
             Value::Array(right) => {

@@ -74,9 +74,7 @@ impl Scorer for ToolCall {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let wrong = |expected: &str| unusable(exchange, &reference, expected);
         let table = reference.as_object().ok_or_else(|| {
             let Config { functions_key, answers_key, .. } = &self.config;

@@ -114,9 +114,7 @@ impl Scorer for WordErrorRate {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let Some(reference) = reference(exchange)? else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = reference(exchange)? else { return Ok(Vec::new()) };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
         let answer = self.config.part.text(exchange);
         let mut best: Option<Comparison> = None;
@@ -135,9 +133,7 @@ impl Scorer for WordErrorRate {
                 best = Some(compared);
             }
         }
-        let Some(best) = best else {
-            return Ok(Vec::new());
-        };
+        let Some(best) = best else { return Ok(Vec::new()) };
         self.words.add(best.words);
         self.characters.add(best.characters);
         self.judged = true;

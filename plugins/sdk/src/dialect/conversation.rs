@@ -205,9 +205,7 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
 
 /// A message's further fields; a field that has no place in the API is refused, not lost.
 fn fields(message: &Message, api: &str) -> Result<Fields, String> {
-    let Some(extra) = &message.extra else {
-        return Ok(Fields::default());
-    };
+    let Some(extra) = &message.extra else { return Ok(Fields::default()) };
     let fields: Fields = serde_json::from_str(extra).map_err(|error| {
         format!("expected its further fields as in a message of OpenAI's API: {error}")
     })?;

@@ -294,12 +294,8 @@ impl Totals {
 impl Choice {
     /// Reads the new part of a chunk that repeats the text so far; others have no effect.
     fn continues(&mut self, data: &[u8], usage: &mut Totals, events: &mut Vec<Meaning>) -> bool {
-        let Some(mut seen) = self.skip.take() else {
-            return false;
-        };
-        let Some(new) = seen.step(data) else {
-            return false;
-        };
+        let Some(mut seen) = self.skip.take() else { return false };
+        let Some(new) = seen.step(data) else { return false };
         let quoted = [b"\"", new.text, b"\""].concat();
         let further = [b"{", new.rest].concat();
         let (Ok(text), Ok(rest)) = (
@@ -367,9 +363,7 @@ impl Choice {
                 Meaning::Text(piece(new, tokens))
             });
         }
-        let Some(reason) = meta.finish_reason else {
-            return;
-        };
+        let Some(reason) = meta.finish_reason else { return };
         if !std::mem::replace(&mut self.counted, true) {
             events.push(Meaning::Usage(usage.add(&meta)));
             if let Some(chunk) = alone

@@ -68,9 +68,7 @@ struct Named {
 /// # Errors
 /// [`Error::InvalidInput`] if the parameters are not a JSON object.
 pub fn take(sample: &Sample) -> Result<(Option<Tools>, Option<String>), Error> {
-    let Some(text) = &sample.parameters else {
-        return Ok((None, None));
-    };
+    let Some(text) = &sample.parameters else { return Ok((None, None)) };
     let mut parameters: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         Error::InvalidInput(format!(
             "the parameters of sample {}: expected a JSON object: {error}",
@@ -78,9 +76,7 @@ pub fn take(sample: &Sample) -> Result<(Option<Tools>, Option<String>), Error> {
         ))
     })?;
     let defined = parameters.get("tools").map(Vec::<Definition>::deserialize);
-    let Some(Ok(defined)) = defined else {
-        return Ok((None, Some(text.clone())));
-    };
+    let Some(Ok(defined)) = defined else { return Ok((None, Some(text.clone()))) };
     parameters.remove("tools");
     let choice = parameters.get("tool_choice").map(Chosen::deserialize);
     let choice = match choice {

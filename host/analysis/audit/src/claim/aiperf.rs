@@ -102,9 +102,7 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
 
 /// GenAI-Perf gives the lengths of answers and prompts, and not their total tokens.
 fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup) {
-    let Some(answered) = claim.value("requests.successful") else {
-        return;
-    };
+    let Some(answered) = claim.value("requests.successful") else { return };
     // Sums over fewer requests say nothing of the others, whose tokens it could not count.
     if let Some(length) = lookup.object(metrics, "output_sequence_length")
         && lookup.count(length, "count") == Some(answered as u64)
@@ -154,9 +152,7 @@ fn is_set(value: &Value) -> bool {
 }
 
 fn settings(claim: &mut Claim, object: &Object) {
-    let Some(config) = object.get("input_config") else {
-        return;
-    };
+    let Some(config) = object.get("input_config") else { return };
     let find = |paths: &[&str]| paths.iter().find_map(|path| config.pointer(path));
     let model = find(&["/models/items/0/name", "/endpoint/model_names/0", "/model_names/0"]);
     claim.model = model.and_then(Value::as_str).map(str::to_owned);

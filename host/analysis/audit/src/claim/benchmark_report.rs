@@ -85,9 +85,7 @@ fn requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup) {
         let total = lookup.state_count(claim, (requests, "total"), "requests.total");
         let failed = lookup.state_count(claim, (requests, "failures"), "requests.failed");
         // A total includes failures.
-        let Some(answered) = total.and_then(|total| total.checked_sub(failed?)) else {
-            return;
-        };
+        let Some(answered) = total.and_then(|total| total.checked_sub(failed?)) else { return };
         claim.state("requests.successful", answered as f64, 0.0);
         for (key, name) in [("input_length", "tokens.input"), ("output_length", "tokens.output")] {
             lookup.inner(requests, key, |lookup, length| {

@@ -137,9 +137,7 @@ fn latency(claim: &mut Claim, distribution: &Object, name: &str, factor: f64, lo
 /// The requests in the file, if it has all answered ones: it may contain only a sample of them.
 fn samples(claim: &mut Claim, benchmark: &Object) {
     let requests = benchmark.get("requests").and_then(|requests| requests.get("successful"));
-    let Some(requests) = requests.and_then(Value::as_array) else {
-        return;
-    };
+    let Some(requests) = requests.and_then(Value::as_array) else { return };
     if claim.value("requests.successful") != Some(requests.len() as f64) {
         return;
     }

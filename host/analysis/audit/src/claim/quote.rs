@@ -113,9 +113,7 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<FigureMatch>), R
             let value = behind.trim_start();
             let start = text.len() - value.len();
             did(start - at);
-            let Some((length, found)) = leading(value) else {
-                continue;
-            };
+            let Some((length, found)) = leading(value) else { continue };
             hits.push(FigureMatch { at, end: start + length, figure, value: found });
             // `15.12 ms vs 138.86 ms`
             let other = value[length..].strip_prefix(" ms vs ");

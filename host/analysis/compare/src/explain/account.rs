@@ -231,9 +231,7 @@ impl Account {
         let mut figures = claim.figures.clone();
         for theirs in LATENCIES {
             // Figures that a list of requests does not sum up are computed from it.
-            let Some(sorted) = Sorted::new(claim.values(theirs)) else {
-                continue;
-            };
+            let Some(sorted) = Sorted::new(claim.values(theirs)) else { continue };
             for statistic in STATISTICS {
                 let value = taken(&sorted, statistic);
                 let stated = Stated { value, rounding: 0.0 };
@@ -351,9 +349,7 @@ impl Account {
 
     /// The statistic of a recipe over records of ours; `None` if there are none, or it has none.
     pub(super) fn computed(&self, recipe: Recipe, statistic: Statistic, of: Of) -> Option<f64> {
-        let Requests::Ours(records) = &self.requests else {
-            return None;
-        };
+        let Requests::Ours(records) = &self.requests else { return None };
         let skip = match of {
             Of::Measured => 0,
             Of::Without(first) => usize::try_from(first).ok()?,
@@ -400,9 +396,7 @@ impl Account {
     /// The mean time per token by a recipe over the requests that another tool lists, each with its
     /// own end; `None` if it lists none.
     pub(super) fn per_token_of_listed(&self, recipe: Recipe) -> Option<f64> {
-        let Requests::Theirs(samples) = &self.requests else {
-            return None;
-        };
+        let Requests::Theirs(samples) = &self.requests else { return None };
         let answered = samples.iter().filter(|sample| sample.error.is_none());
         let parts: Option<Vec<(f64, f64)>> = answered
             .map(|sample| {
@@ -431,9 +425,7 @@ impl Account {
     /// The statistic of one of its latencies over the requests that another tool lists, without
     /// this number of first-sent requests.
     pub(super) fn listed(&self, theirs: &str, statistic: Statistic, skip: u64) -> Option<f64> {
-        let Requests::Theirs(samples) = &self.requests else {
-            return None;
-        };
+        let Requests::Theirs(samples) = &self.requests else { return None };
         let mut answered: Vec<&Sample> =
             (samples.iter()).filter(|sample| sample.error.is_none()).collect();
         if answered.iter().any(|sample| sample.start_s.is_none()) {

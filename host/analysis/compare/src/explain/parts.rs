@@ -238,9 +238,7 @@ fn tail(side: &Account, sign: f64) -> Option<Part> {
     if side.tool != Tool::InferencePerf {
         return None;
     }
-    let Requests::Theirs(samples) = &side.requests else {
-        return None;
-    };
+    let Requests::Theirs(samples) = &side.requests else { return None };
     let tails: Option<Vec<f64>> = samples
         .iter()
         .filter(|sample| sample.error.is_none())

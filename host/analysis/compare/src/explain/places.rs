@@ -35,9 +35,7 @@ const NOTHING_MS: f64 = 0.000_5;
 /// side reports no timings.
 pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
     let split = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
-    let [Some((parts_a, a)), Some((parts_b, b))] = split else {
-        return Vec::new();
-    };
+    let [Some((parts_a, a)), Some((parts_b, b))] = split else { return Vec::new() };
     let is_apart = |parts: &Parts| parts.part(Part::NetworkAndFrontEnd).is_none();
     let parts: &[Part] = if is_apart(parts_a) && is_apart(parts_b) { &APART } else { &TOGETHER };
     let mut places = Vec::new();

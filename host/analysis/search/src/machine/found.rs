@@ -86,9 +86,7 @@ impl Search {
     /// Notes the side of the interval on which a load lies that its own requests do not decide.
     fn mark(&self, level: &mut Level, tier: usize, interval: &Interval) {
         let at = level.at;
-        let Some(own) = level.tiers.get_mut(tier) else {
-            return;
-        };
+        let Some(own) = level.tiers.get_mut(tier) else { return };
         let is_close = matches!(
             own.decision,
             Decision::Undecided { why: Doubt::Close | Doubt::TooFew | Doubt::FewLoads(_), .. }

@@ -39,9 +39,7 @@ pub(super) struct Interval {
 impl Interval {
     /// True if it is as narrow as the configured width.
     pub(super) fn is_narrow(&self, config: &Config) -> bool {
-        let (Some(low), Some(high)) = (self.low, self.high) else {
-            return false;
-        };
+        let (Some(low), Some(high)) = (self.low, self.high) else { return false };
         high / low <= 1.0 + config.width || config.load.is_whole() && high - low <= 1.0
     }
 

@@ -40,15 +40,14 @@ pub struct Point {
 }
 
 /// The mean of a figure over the repeats of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Mean {
     /// The mean.
     pub mean: f64,
     /// The number of repeats.
     pub runs: u32,
     /// Half the width of its 95 % interval, by Student's distribution; absent for a single run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
 }
 
@@ -70,8 +69,8 @@ pub struct Place {
 }
 
 /// The knee of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Knee {
     /// The load at which the two lines meet.
     pub at: f64,

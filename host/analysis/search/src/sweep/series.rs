@@ -180,8 +180,8 @@ fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String>
 }
 
 /// A run of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Run {
     /// Its number, from 1.
     pub number: u32,

@@ -119,9 +119,7 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
 }
 
 fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16> {
-    let Some(located) = status else {
-        return Some(200);
-    };
+    let Some(located) = status else { return Some(200) };
     let status = u16::try_from(located.value).ok();
     let status = status.filter(|status| (200..600).contains(status));
     if status.is_none() {

@@ -69,9 +69,7 @@ impl ScriptedWriter {
     }
 
     fn event(&self, template: Option<&Template>, values: &Values<'_>, out: &mut Vec<u8>) {
-        let Some(template) = template else {
-            return;
-        };
+        let Some(template) = template else { return };
         let mut event = Vec::with_capacity(256);
         template.write(values, &mut event);
         self.dialect.framing.put(&event, out);

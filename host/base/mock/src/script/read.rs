@@ -112,9 +112,7 @@ fn counts(t: &mut Reader<'_, '_>) -> Counts {
 
 fn steps(t: &mut Reader<'_, '_>) -> Vec<u32> {
     const MOST: usize = 256;
-    let Some(located) = t.own::<Vec<u32>>("steps-by-accepted") else {
-        return Vec::new();
-    };
+    let Some(located) = t.own::<Vec<u32>>("steps-by-accepted") else { return Vec::new() };
     if located.value.is_empty() || located.value.len() > MOST {
         let expected = format!("expected 1 to {MOST} numbers");
         let found = located.value.len();
@@ -150,9 +148,7 @@ fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
 
 /// Sets a parameter from a text or a number.
 fn parameter(t: &mut Reader<'_, '_>, name: &'static str, parameters: &mut Parameters) {
-    let Some(located) = t.own::<toml::Value>(name) else {
-        return;
-    };
+    let Some(located) = t.own::<toml::Value>(name) else { return };
     let value = match located.value {
         toml::Value::String(text) => text,
         other => other.to_string(),

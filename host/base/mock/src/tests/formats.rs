@@ -46,9 +46,7 @@ fn payloads(body: &str) -> Vec<String> {
     let events = body.lines().filter(|line| !line.is_empty());
     let payload = |line: &str| {
         let line = line.strip_prefix("data: ").unwrap_or(line);
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            return line.to_owned();
-        };
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
         assert_eq!(value.to_string(), line, "written in another way than it is read");
         leveled(value)
     };

@@ -4,9 +4,6 @@
 //! Everything is in closed form: no stepping, so that due times neither drift nor depend on a step.
 //! The arrival chooses the numbers (1, 2, 3 … or a random process of rate 1).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::units::Nanos;
 
 /// Areas that differ by less than the first, or by less than the second as a share of the whole,
@@ -25,8 +22,8 @@ crate::words! {
 }
 
 /// A rate, constant or changing, for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Stage {
     /// Requests per second at its beginning.
     pub from: f64,

@@ -1,15 +1,12 @@
 //! Think time: the pause of a user in a closed loop between an answer and the next request. It is a
 //! function of seed, user and turn, so a user's pauses do not depend on the server.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::random::mix;
 use crate::units::Nanos;
 
 /// The think time of users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
 pub struct Think {
     /// On average.
     pub time: Nanos,

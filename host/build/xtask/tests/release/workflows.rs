@@ -64,9 +64,7 @@ fn actions_are_pinned_to_commits() {
         let mut pinned = 0;
         for line in workflow.text.lines() {
             let line = line.trim_start().trim_start_matches("- ");
-            let Some(uses) = line.strip_prefix("uses: ") else {
-                continue;
-            };
+            let Some(uses) = line.strip_prefix("uses: ") else { continue };
             let (action, version) = uses.split_once(" # ").unwrap_or((uses, ""));
             let (_, commit) = action.split_once('@').unwrap_or((action, ""));
             assert!(

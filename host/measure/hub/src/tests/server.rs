@@ -159,9 +159,7 @@ fn converse(
     loop {
         let mut field = String::new();
         reader.read_line(&mut field).ok()?;
-        let Some((name, value)) = field.trim().split_once(':') else {
-            break;
-        };
+        let Some((name, value)) = field.trim().split_once(':') else { break };
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "range" => {
@@ -218,9 +216,7 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
     }
     let unknown = || Reply::new(404).with("X-Error-Code", "RepoNotFound");
     if let Some(rest) = request.path.strip_prefix("/api/resolve-cache/") {
-        let Some((files, path)) = found(state, rest) else {
-            return unknown();
-        };
+        let Some((files, path)) = found(state, rest) else { return unknown() };
         let file = &files[path];
         return Reply::new(200)
             .with("ETag", format!("\"{}\"", file.tag()))
@@ -228,12 +224,8 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
             .body(file.sent.as_ref().unwrap_or(&file.bytes).clone());
     }
     if let Some(rest) = request.path.strip_prefix("/api/") {
-        let Some((repository, revision)) = rest.split_once("/revision/") else {
-            return unknown();
-        };
-        let Some(files) = state.repositories.get(repository) else {
-            return unknown();
-        };
+        let Some((repository, revision)) = rest.split_once("/revision/") else { return unknown() };
+        let Some(files) = state.repositories.get(repository) else { return unknown() };
         if revision != "main" && revision != COMMIT && revision != "refs%2Fpr%2F1" {
             return Reply::new(404).with("X-Error-Code", "RevisionNotFound");
         }

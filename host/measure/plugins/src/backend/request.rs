@@ -39,9 +39,7 @@ pub fn fault(path: &str) -> Option<&'static str> {
         );
     }
     let (below, query) = path.split_once('?').unwrap_or((path, ""));
-    let Some(segments) = below.strip_prefix('/') else {
-        return Some("does not begin with `/`");
-    };
+    let Some(segments) = below.strip_prefix('/') else { return Some("does not begin with `/`") };
     let mut segments = segments.split('/').peekable();
     while let Some(segment) = segments.next() {
         // Only the last segment may be empty: that is a slash at the end.
@@ -54,9 +52,7 @@ pub fn fault(path: &str) -> Option<&'static str> {
             Some(_) => {}
         }
     }
-    let Some(query) = decoded(query, b"") else {
-        return Some(ESCAPE);
-    };
+    let Some(query) = decoded(query, b"") else { return Some(ESCAPE) };
     let mut parts = query.split(|byte| b"/?".contains(byte));
     parts.any(|part| part == b"..").then_some(UPWARD)
 }

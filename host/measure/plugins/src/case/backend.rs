@@ -27,9 +27,7 @@ const DAMAGED_BYTES: usize = 16 << 20;
 const INSTANCES: usize = 3;
 
 pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
-    let Some(mut dialect) = open(plugin, seen) else {
-        return;
-    };
+    let Some(mut dialect) = open(plugin, seen) else { return };
     let doing = "writing the request";
     let call = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
@@ -71,9 +69,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
     let by_frame = cutting != Framing::Raw.into();
     let one = (cutting, false);
-    let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else {
-        return;
-    };
+    let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else { return };
     seen.endless = is_endless(cutting, &first);
     seen.found("events.json", format::events(&first.events, by_frame));
     if let Some(error) = first.error {
@@ -124,9 +120,7 @@ pub(super) fn cutting(
 }
 
 pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Observations) {
-    let Some(mut dialect) = open(plugin, seen) else {
-        return;
-    };
+    let Some(mut dialect) = open(plugin, seen) else { return };
     let doing = "writing the request";
     let request = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
@@ -144,9 +138,7 @@ pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Ob
         seen.found("request.http", first);
     }
     seen.keep_log();
-    let Some(body) = body else {
-        return;
-    };
+    let Some(body) = body else { return };
     if let Err(error) = dialect.control_message(body) {
         match error {
             PluginError::Protocol { message, .. } => seen.misfit(format!(
@@ -423,9 +415,7 @@ impl Trial<'_> {
             let dice = &mut Dice::new(seed);
             let grouped = reply::grouped(&self.frames, dice);
             let reads = reply::reads(self.body, dice);
-            let Ok(read) = batches(self.cutting, self.is_step, &reads) else {
-                return false;
-            };
+            let Ok(read) = batches(self.cutting, self.is_step, &reads) else { return false };
             let sizes: Vec<String> = grouped.iter().map(|batch| batch.len().to_string()).collect();
             let batched = format!("in batches of {} frames", sizes.join(", "));
             let cut = "as a network that cuts it at random bytes would deliver it";
@@ -451,9 +441,7 @@ impl Trial<'_> {
         how: &str,
         batches: &[Frames],
     ) -> bool {
-        let Some(reading) = self.decode(dialects, how, batches) else {
-            return false;
-        };
+        let Some(reading) = self.decode(dialects, how, batches) else { return false };
         let what = || format!("decoding the reply {how} gives different events than in one batch");
         let (first, second) = (first.shown(self.by_frame), reading.shown(self.by_frame));
         self.seen.same(what, &first, &second)
@@ -470,9 +458,7 @@ impl Trial<'_> {
             self.seen.checks.damaged += 1;
             let beginning = [reply::together(&singly[..end])];
             let how = format!("up to frame {}", end - 1);
-            let Some(reading) = self.decode(one, &how, &beginning) else {
-                return false;
-            };
+            let Some(reading) = self.decode(one, &how, &beginning) else { return false };
             let expected = Reading {
                 events: first.events.iter().filter(|(frame, _)| *frame < end).cloned().collect(),
                 error: first.error.clone().filter(|_| first.frames < end),
@@ -517,9 +503,7 @@ impl Trial<'_> {
             let singly = reply::singly(&frames);
             let by_frame = self.decode(one, &how, &singly);
             let same = by_frame.is_some_and(|by_frame| {
-                let Some(whole) = self.decode(one, &how, &[frames]) else {
-                    return false;
-                };
+                let Some(whole) = self.decode(one, &how, &[frames]) else { return false };
                 let what = || {
                     format!("decoding the reply {how} gives different events frame by frame than in one batch")
                 };

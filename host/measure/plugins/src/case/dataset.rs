@@ -139,9 +139,7 @@ fn spared(plugin: &Dataset, draw: &Draw, most: usize, seen: &mut Observations) {
 
 /// The position of the first sample that belongs to no session that is measured.
 fn beyond(samples: &[Sample], amount: Amount) -> Option<usize> {
-    let Amount::Sessions(sessions) = amount else {
-        return None;
-    };
+    let Amount::Sessions(sessions) = amount else { return None };
     let roots = samples.iter().enumerate();
     let mut roots = roots.filter(|(_, sample)| sample.after.is_empty());
     let (position, _) = roots.nth(usize::try_from(sessions).unwrap_or(usize::MAX))?;

@@ -41,9 +41,7 @@ pub fn request(request: &Request) -> String {
 /// `request.http` of a sample's call: the request, or the first of several; of a WebSocket the
 /// handshake, and below it the messages, one per line.
 pub fn call(call: &Call) -> String {
-    let Call::Socket(socket) = call else {
-        return request(&call.as_request());
-    };
+    let Call::Socket(socket) = call else { return request(&call.as_request()) };
     let mut text = format!("WEBSOCKET {}\n", socket.path);
     for (name, value) in &socket.headers {
         text += &format!("{name}: {value}\n");

@@ -333,9 +333,7 @@ impl Files<'_> {
                 self.mistake(&name, what);
                 continue;
             };
-            let Some(body) = self.bytes(&name) else {
-                continue;
-            };
+            let Some(body) = self.bytes(&name) else { continue };
             let reply = Reply { status, ending, body };
             if numbered.insert(number, reply).is_some() {
                 self.mistake(&name, format!("there is another reply with the number {number}"));

@@ -20,21 +20,15 @@ pub struct Rehearsal<'c> {
 impl Suite {
     /// The calls of a case; absent unless it has one request, whose reply has a success status.
     pub fn rehearse<'c>(&self, case: &'c Case) -> Result<Option<Rehearsal<'c>>, PluginError> {
-        let Input::Ask(ask) = &case.given else {
-            return Ok(None);
-        };
+        let Input::Ask(ask) = &case.given else { return Ok(None) };
         let success = ask.reply.as_ref().filter(|reply| reply.is_success());
-        let Some(Reply { ending, body, .. }) = success else {
-            return Ok(None);
-        };
+        let Some(Reply { ending, body, .. }) = success else { return Ok(None) };
         let plugin: Backend = self.configured(case, None, &LogBook::default())?;
         let mut dialect = plugin.open()?;
         let is_socket = *ending == reply::MESSAGES;
         let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
         // A case of a faulty reply ends in an error, whose time says nothing.
-        let Ok(batches) = reply::batches(cutting, &[body]) else {
-            return Ok(None);
-        };
+        let Ok(batches) = reply::batches(cutting, &[body]) else { return Ok(None) };
         let frames = reply::singly(&reply::together(&batches));
         let is_raw = cutting == Cutting::from(Framing::Raw);
         let mut rehearsal = Rehearsal { dialect, ask, is_raw, frames };

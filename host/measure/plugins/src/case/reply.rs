@@ -194,9 +194,7 @@ fn take(
 /// The beginning of a frame, for messages.
 pub(crate) fn excerpt(frames: &Frames, position: usize) -> String {
     const SHOWN: usize = 120;
-    let Some(frame) = frames.iter().nth(position) else {
-        return String::new();
-    };
+    let Some(frame) = frames.iter().nth(position) else { return String::new() };
     let shown = String::from_utf8_lossy(&frame.data[..frame.data.len().min(SHOWN)]);
     let more = if frame.data.len() > SHOWN {
         format!("… ({} bytes)", frame.data.len())

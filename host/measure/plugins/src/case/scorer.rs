@@ -63,9 +63,7 @@ fn judged(
 
 /// Passes exchanges that the plugin might not expect: the result must be an error or finite scores.
 fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
-    let Some(example) = exchanges.first() else {
-        return;
-    };
+    let Some(example) = exchanges.first() else { return };
     let mut odd = Vec::new();
     for reference in REFERENCES {
         odd.push((

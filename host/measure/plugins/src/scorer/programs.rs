@@ -47,9 +47,7 @@ pub(super) struct Declaration {
 impl Declaration {
     /// Reads the declaration in a configuration schema; `None` if the scorer does not run answers.
     pub fn from_schema(schema: &Value) -> Result<Option<Self>, String> {
-        let Some(value) = schema.get(KEY) else {
-            return Ok(None);
-        };
+        let Some(value) = schema.get(KEY) else { return Ok(None) };
         let expected = || {
             format!(
                 "`{KEY}` in its configuration schema is `{value}`; expected two different names of scores, as in \
@@ -101,9 +99,7 @@ struct Count {
 impl Programs {
     /// Counts a program of a sample by its scores.
     pub fn add(&mut self, declared: &Declaration, sample: &str, scores: &[(String, f64)]) {
-        let Some(passed) = declared.has_passed(scores) else {
-            return;
-        };
+        let Some(passed) = declared.has_passed(scores) else { return };
         if !self.samples.contains_key(sample) {
             self.bytes += sample.len();
             self.too_many |= self.bytes > IDS;

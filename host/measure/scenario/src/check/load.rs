@@ -239,9 +239,7 @@ fn rates(load: &Load) -> impl Iterator<Item = (&'static str, &Place)> {
 /// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
 fn several_rates(load: &Load, problems: &mut Vec<Problem>) {
     let mut keys = rates(load);
-    let Some((kept, kept_at)) = keys.next() else {
-        return;
-    };
+    let Some((kept, kept_at)) = keys.next() else { return };
     for (key, at) in keys {
         let help = "a rate is constant (`rate`), changes once ([load.ramp]) or several times ([[load.stages]]); keep one";
         let decision = format!("`load.{kept}`");

@@ -204,9 +204,7 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("model", "target.model", place(&scenario.target.model)),
     ];
     for (field, key, other) in twins {
-        let Some(entry) = request.extra_body.get(field) else {
-            continue;
-        };
+        let Some(entry) = request.extra_body.get(field) else { continue };
         let at = entry.key.place.clone();
         let name = format!("`request.extra-body.{field}`");
         let problem = match other {

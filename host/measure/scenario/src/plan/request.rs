@@ -1,8 +1,5 @@
 //! The options of every request, and the options that a backend gets.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::Plan;
 use model::adapter::Assignment;
 use model::identity::RequestIds;
@@ -73,8 +70,8 @@ pub struct RequestOptions {
 }
 
 /// Requests that the client cancels on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Cancel {
     /// Their share of the requests, above 0 and at most 1; the seed decides which.
     pub share: f64,

@@ -95,9 +95,7 @@ pub fn one_of(subject: Subject<'_>, allowed: &[&Value]) -> Problem {
 
 /// The constant that a string was probably meant to be.
 pub fn near(value: &Config, allowed: &[&Value]) -> Option<String> {
-    let Config::Scalar(Value::String(text)) = value else {
-        return None;
-    };
+    let Config::Scalar(Value::String(text)) = value else { return None };
     nearest(text, allowed.iter().filter_map(|constant| constant.as_str())).map(plain)
 }
 

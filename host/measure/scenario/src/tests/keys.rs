@@ -42,9 +42,7 @@ fn keys_agree_on_their_places_in_the_plan() {
 #[test]
 fn absent_keys_have_their_defaults() {
     for key in keys() {
-        let Some(default) = &key.default else {
-            continue;
-        };
+        let Some(default) = &key.default else { continue };
         let (scenario, problems) = Scenario::assigned(&[format!("{}={default}", key.path)]);
         if key.path.contains("[]") {
             continue;

@@ -176,9 +176,7 @@ impl Apart {
     }
 
     fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T, ChatError> {
-        let Some(process) = &mut self.process else {
-            return Err(self.ended.clone());
-        };
+        let Some(process) = &mut self.process else { return Err(self.ended.clone()) };
         match process.exchange(what) {
             Ok(answer) => Ok(answer),
             Err(cause) => {
@@ -237,16 +235,12 @@ pub fn serve(
     output: &mut impl Write,
     busy: &mut dyn FnMut(bool),
 ) -> io::Result<()> {
-    let Some(sources) = question::<Sources>(input)? else {
-        return Ok(());
-    };
+    let Some(sources) = question::<Sources>(input)? else { return Ok(()) };
     busy(true);
     let template = ChatTemplate::from_sources(&sources);
     busy(false);
     write_line(output, &template.as_ref().map(|_| ()))?;
-    let Ok(template) = template else {
-        return Ok(());
-    };
+    let Ok(template) = template else { return Ok(()) };
     while let Some(conversation) = question::<Conversation<'_>>(input)? {
         busy(true);
         let tools = conversation.tools.as_deref();

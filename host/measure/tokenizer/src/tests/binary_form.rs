@@ -17,9 +17,7 @@ fn form(whole: bool) -> Vec<u8> {
 
 /// Uses every table of it.
 fn used(form: &[u8]) -> bool {
-    let Some(read) = binary::read(form) else {
-        return false;
-    };
+    let Some(read) = binary::read(form) else { return false };
     let model = read.model;
     let text = format!("the thing's 123 \u{e9}| <s> {}", "abc ".repeat(40));
     let mut ids = Vec::new();

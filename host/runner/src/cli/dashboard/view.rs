@@ -175,9 +175,7 @@ impl View<'_> {
     /// of a line.
     fn target_line(&self, width: u16) -> Line<'_> {
         let target = Span::styled(self.subject.target.as_str(), self.faint());
-        let Some((label, style)) = self.fleet_label() else {
-            return Line::from(target);
-        };
+        let Some((label, style)) = self.fleet_label() else { return Line::from(target) };
         let used = target.width() + Line::raw(label.as_str()).width();
         match usize::from(width).checked_sub(used) {
             Some(gap @ 1..) => {

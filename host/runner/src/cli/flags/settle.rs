@@ -80,9 +80,7 @@ impl Flags {
     /// Finds flags of one dataset that are given to another, and a ratio that tools read in two
     /// ways.
     fn check_datasets(&self, settled: &mut SettledRun, alone: bool) {
-        let Some(dataset) = settled.shipped_dataset() else {
-            return;
-        };
+        let Some(dataset) = settled.shipped_dataset() else { return };
         let random = [
             ("random-input-len", self.random_input_len.is_some()),
             ("random-output-len", self.random_output_len.is_some()),
@@ -345,9 +343,7 @@ impl SettledRun {
     fn port(&mut self, missing: bool) {
         let port = self.backend().and_then(|backend| backends::port(&backend));
         let urls = &mut self.scenario.target.base_url;
-        let (true, Some(port), Some(urls)) = (missing, port, urls) else {
-            return;
-        };
+        let (true, Some(port), Some(urls)) = (missing, port, urls) else { return };
         let by_host =
             |url: &Located<String>| matches!(&url.place, Place::Flag(flag) if flag == "--host");
         for url in urls.value.iter_mut().filter(|url| by_host(url)) {

@@ -144,9 +144,7 @@ fn every_number_is_taken_or_refused() {
     for flag in flags.split(' ') {
         for value in values.split(' ') {
             let word = format!("--{flag}={value}");
-            let Ok(line) = Line::try_parse_from(["mock", &word]) else {
-                continue;
-            };
+            let Ok(line) = Line::try_parse_from(["mock", &word]) else { continue };
             let script = line.args.script().unwrap();
             let spans = [script.ttft.0, script.itl.0];
             let fits = spans.iter().all(|span| *span < Duration::from_secs(1 << 26))

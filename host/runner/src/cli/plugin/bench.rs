@@ -74,9 +74,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let failed = |error: PluginError| Failure::new(Exit::Plugin, error);
     let (mut cases, mut events, mut time) = (Vec::new(), 0_u32, 0.0);
     for case in &suite.cases {
-        let Some(mut calls) = suite.rehearse(case).map_err(failed)? else {
-            continue;
-        };
+        let Some(mut calls) = suite.rehearse(case).map_err(failed)? else { continue };
         let frames = u32::try_from(calls.frames()).unwrap_or(u32::MAX);
         if frames == 0 {
             continue;

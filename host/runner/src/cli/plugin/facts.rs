@@ -180,9 +180,7 @@ fn listed(
         if let Some(description) = &key.description {
             *text += &wrapped(description, &deeper);
         }
-        let Some(table) = &key.inner else {
-            continue;
-        };
+        let Some(table) = &key.inner else { continue };
         let path = match within {
             "" => key.key.clone(),
             within => format!("{within}.{}", key.key),

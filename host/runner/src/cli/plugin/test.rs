@@ -188,9 +188,7 @@ pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, F
 }
 
 fn up_to_date(component: &Path) -> Result<(), Failure> {
-    let Some(project) = fresh::project_of(component) else {
-        return Ok(());
-    };
+    let Some(project) = fresh::project_of(component) else { return Ok(()) };
     match fresh::stale(&project) {
         None => Ok(()),
         Some(change) => Err(Failure::new(

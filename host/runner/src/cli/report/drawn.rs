@@ -68,9 +68,7 @@ pub fn write_charts(
     output: &Path,
 ) -> Result<(), Failure> {
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
-    let Some(name) = name else {
-        return all(charts, form, &names, output);
-    };
+    let Some(name) = name else { return all(charts, form, &names, output) };
     let Some(chart) = charts.iter().find(|chart| chart.name == name) else {
         let near = model::nearest(name, names.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?"));

@@ -142,9 +142,7 @@ impl Conductor {
     }
 
     pub fn version(&self) -> Result<Option<String>, Failure> {
-        let Some(version) = &self.profile.version else {
-            return Ok(None);
-        };
+        let Some(version) = &self.profile.version else { return Ok(None) };
         let environment = self.environment();
         let running = launch::run(&version.command, &environment, &[], None, VERSION_WITHIN);
         let ran = self.runtime.block_on(self.unless_interrupted(running))?;
@@ -432,20 +430,14 @@ fn newest(folder: &Path, pattern: &str) -> Result<Vec<u8>, String> {
 }
 
 fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
-    let Some((part, rest)) = parts.split_first() else {
-        return;
-    };
+    let Some((part, rest)) = parts.split_first() else { return };
     if *part == "**" {
         collect(folder, rest, found);
     }
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {
         let (path, name) = (entry.path(), entry.file_name());
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
+        let Ok(kind) = entry.file_type() else { continue };
         let fits = *part != "**" && glob::fits(part, &name.to_string_lossy());
         if kind.is_dir() && *part == "**" {
             collect(&path, parts, found);

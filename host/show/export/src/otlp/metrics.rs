@@ -110,9 +110,7 @@ impl Metrics {
 
     /// Adds an exchange, unless it belongs to the warm-up or was never sent.
     pub(super) fn add(&mut self, about: &About, exchange: &Exchange) {
-        let Some(sent) = exchange.sent.filter(|_| exchange.phase == Phase::Measure) else {
-            return;
-        };
+        let Some(sent) = exchange.sent.filter(|_| exchange.phase == Phase::Measure) else { return };
         let (due, end) = (exchange.due, super::span::end(exchange));
         let (from, to) = self.measured.unwrap_or((due, end));
         self.measured = Some((from.min(due), to.max(end)));

@@ -287,9 +287,7 @@ impl Driver {
 
     /// Sends records as far as the file has them and the window allows.
     async fn pump(&mut self, out: &Out) -> Result<(), End> {
-        let Some(records) = &self.records else {
-            return Ok(());
-        };
+        let Some(records) = &self.records else { return Ok(()) };
         // Where the writer is behind, the next acknowledgement or the next look at the file
         // continues.
         while let Ok(place) = out.bulk.try_reserve() {
@@ -340,9 +338,7 @@ impl Driver {
 
     /// A new connection: repeats the facts, and sends the records from where they stopped.
     async fn welcomed(&mut self, out: &Out) -> Result<(), End> {
-        let Some(welcome) = self.state.welcome.clone() else {
-            return Ok(());
-        };
+        let Some(welcome) = self.state.welcome.clone() else { return Ok(()) };
         if let Some(records) = &mut self.records {
             let outgoing = Outgoing::new(&records.path, self.state.acknowledged);
             records.outgoing = Arc::new(Mutex::new(outgoing));

@@ -138,9 +138,7 @@ pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -
 
 /// A value in few letters, of one line.
 fn value(value: Option<&Value>) -> String {
-    let Some(value) = value else {
-        return "not set".to_owned();
-    };
+    let Some(value) = value else { return "not set".to_owned() };
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut letters = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let mut short: String = letters.by_ref().take(LONGEST_VALUE).collect();

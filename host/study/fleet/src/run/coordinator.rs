@@ -251,9 +251,7 @@ async fn follow(size: u32, running: &mut Running, local: &Local, monitor: &mut i
     let mut left = size;
     let mut local_is_left = true;
     loop {
-        let Some(event) = running.event().await else {
-            return;
-        };
+        let Some(event) = running.event().await else { return };
         monitor.on_event(&event);
         match event {
             Event::Lost { .. } => left -= 1,

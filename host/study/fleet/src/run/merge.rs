@@ -198,9 +198,7 @@ impl Run {
             if (exchange.phase, exchange.index) == (Phase::Measure, 0) {
                 first = Some(ours.due);
             }
-            let Some(theirs) = seen.get(&(exchange.phase, exchange.index)) else {
-                continue;
-            };
+            let Some(theirs) = seen.get(&(exchange.phase, exchange.index)) else { continue };
             if !theirs.is_same(&ours) {
                 return Err(wrong(format!(
                     "request {} differs between `{}` and `{}`: the folder is of another run",

@@ -1,9 +1,6 @@
 //! Throughput and latency over the load: scenarios that differ only in their load, as points of one
 //! curve.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::tables::{Tables, over};
 use crate::expand::{Trial, TrialId};
 use crate::study::{OfLoad, Scenario};
@@ -11,8 +8,7 @@ use result::figure::{Better, Figure};
 use search::sweep::{Place, Point, curve};
 
 /// Throughput and latency of every trial at several loads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct LoadCurves {
     /// The common beginning of the scenarios' names.
     pub name: String,
@@ -26,8 +22,7 @@ pub struct LoadCurves {
 }
 
 /// A trial at several loads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
 pub struct LoadLine {
     /// The trial.
     pub trial: TrialId,

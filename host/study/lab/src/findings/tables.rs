@@ -59,9 +59,7 @@ impl<'a> Tables<'a> {
     /// Every trial against the baseline, each by the last stage that has both: the stages before
     /// chose it partly by luck. They are judged together.
     pub fn against_baseline(&self) -> Vec<Row> {
-        let Some(baseline) = self.baseline() else {
-            return Vec::new();
-        };
+        let Some(baseline) = self.baseline() else { return Vec::new() };
         let mut trials: Vec<&Trial> = self.study.trials.iter().collect();
         trials.sort_by_key(|trial| trial.id != baseline.id);
         let places: Vec<Option<(usize, usize, usize)>> =
@@ -99,9 +97,7 @@ impl<'a> Tables<'a> {
     /// have no runs in common.
     fn correlation(&self, pairs: &[Option<judge::Pair<'_>>]) -> f64 {
         let mut compared = pairs.iter().flatten();
-        let Some((fits, base, _)) = compared.next() else {
-            return 0.0;
-        };
+        let Some((fits, base, _)) = compared.next() else { return 0.0 };
         let trials: Option<Vec<usize>> = (pairs.iter().flatten())
             .map(|(own, _, trial)| std::ptr::eq(*own, *fits).then_some(*trial))
             .collect();
@@ -136,9 +132,7 @@ impl<'a> Tables<'a> {
         let lab = self.sides.lab;
         let mut tables = Vec::new();
         for (place, engine) in lab.engines_with(self.study.model) {
-            let Some(baseline) = lab.baseline(place, self.study.model) else {
-                continue;
-            };
+            let Some(baseline) = lab.baseline(place, self.study.model) else { continue };
             let varied = engine.dimensions.iter().enumerate();
             for (dimension, varied) in varied.filter(|(_, dimension)| dimension.is_varied()) {
                 let differs_here_alone = |trial: &&Trial| {
@@ -167,9 +161,7 @@ impl<'a> Tables<'a> {
 
     /// The Pareto front of each scenario, over the rounds that have all requests.
     pub fn pareto(&self) -> Vec<Front> {
-        let Some(objective) = &self.sides.lab.objective else {
-            return Vec::new();
-        };
+        let Some(objective) = &self.sides.lab.objective else { return Vec::new() };
         let fronts = self.sides.scenarios.iter().map(|scenario| {
             let trials = self.study.trials.iter().filter(|trial| self.why(&trial.id).is_none());
             let points = trials.filter_map(|trial| {
@@ -237,9 +229,7 @@ pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, S
     let mut values: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let mut counted: Vec<(&str, u32)> = Vec::new();
     for finished in runs {
-        let Outcome::Measured(measured) = &finished.outcome else {
-            continue;
-        };
+        let Outcome::Measured(measured) = &finished.outcome else { continue };
         let key = (finished.run.scenario.as_str(), finished.run.round);
         // Of several attempts the first that is not invalid counts.
         if measured.verdict == Verdict::Invalid || counted.contains(&key) {

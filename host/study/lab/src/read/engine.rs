@@ -229,9 +229,7 @@ pub(crate) fn check_variable_name(t: &Reader<'_, '_>, name: &str, place: &Place)
 }
 
 fn port(t: &mut Reader<'_, '_>) -> u16 {
-    let Some(port) = t.integer("port") else {
-        return 8000;
-    };
+    let Some(port) = t.integer("port") else { return 8000 };
     let fits = u16::try_from(port.value).ok().filter(|port| *port > 0);
     fits.unwrap_or_else(|| {
         let message =
@@ -254,9 +252,7 @@ fn base_url(t: &mut Reader<'_, '_>) -> Option<String> {
 }
 
 fn models_of(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<usize> {
-    let Some(chosen) = t.one_or_more("models") else {
-        return (0..models.len()).collect();
-    };
+    let Some(chosen) = t.one_or_more("models") else { return (0..models.len()).collect() };
     let mut places = Vec::new();
     for name in chosen.value {
         match models.iter().position(|model| model.name == name.value) {

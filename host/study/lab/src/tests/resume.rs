@@ -105,9 +105,7 @@ fn next_starts_are_the_missing_ones() {
     let (world, events, _) = &uninterrupted()[0];
     for keep in (0..events.len()).step_by(7) {
         let results = Results::from_events(&events[..keep]);
-        let Next::Run(starts) = next(&world.lab, &world.scenarios, &results) else {
-            continue;
-        };
+        let Next::Run(starts) = next(&world.lab, &world.scenarios, &results) else { continue };
         for run in starts.iter().flat_map(|start| &start.runs) {
             let first = RunKey { attempt: 1, ..run.clone() };
             assert_eq!(results.cell(&first, world.lab.retries), Cell::Missing(run.clone()));

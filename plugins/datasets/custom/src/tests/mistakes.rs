@@ -50,9 +50,7 @@ fn failing_cases_give_the_errors_in_their_files() {
     let mut tested = 0;
     for entry in std::fs::read_dir(folder("")).expect("the cases") {
         let path = entry.expect("a case").path();
-        let Ok(expected) = std::fs::read_to_string(path.join("error.txt")) else {
-            continue;
-        };
+        let Ok(expected) = std::fs::read_to_string(path.join("error.txt")) else { continue };
         let config = std::fs::read_to_string(path.join("config.toml")).unwrap_or_default();
         let config = match path.file_name().and_then(|name| name.to_str()) {
             Some("contradictions") => {

@@ -5,9 +5,7 @@ use serde_json::{Map, Value};
 
 /// The messages of a JSON array. Errors: the number of the wrong message, and the expected form.
 pub(super) fn messages(value: Value) -> Result<Vec<Message>, String> {
-    let Value::Array(values) = value else {
-        return Err("`messages` is no array".to_owned());
-    };
+    let Value::Array(values) = value else { return Err("`messages` is no array".to_owned()) };
     if values.is_empty() {
         return Err("`messages` is empty".to_owned());
     }

@@ -45,9 +45,7 @@ pub(super) fn row(line: &[u8]) -> Result<Row, String> {
     let output = output.map(|output| tokens("output_tokens", output)).transpose()?;
     let (mut sent, mut began, mut ended) = (None, None, None);
     for event in &line.timing_events {
-        let Some(at) = &event.timestamp else {
-            continue;
-        };
+        let Some(at) = &event.timestamp else { continue };
         let at = instant(at).ok_or_else(|| {
             format!(
                 "`timing_events` has the time `{at}`; expected one like `2026-03-01T10:00:00.5Z`"

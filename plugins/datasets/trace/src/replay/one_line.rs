@@ -58,9 +58,7 @@ impl Player {
         while open.stays.get(open.at) == Some(&false) {
             open.at += 1;
         }
-        let Some(node) = open.session.nodes.get(open.at) else {
-            return Ok(None);
-        };
+        let Some(node) = open.session.nodes.get(open.at) else { return Ok(None) };
         let at = open.at;
         open.at += 1;
         let row = weka::row(&open.line[node.range.clone()], &open.session.layout, at as u32)

@@ -53,9 +53,7 @@ pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error>
 /// # Errors
 /// [`Error::InvalidInput`] if they are no JSON object, or hold such a field.
 pub fn further_fields(message: &Message, own: &[&str]) -> Result<Map<String, Value>, Error> {
-    let Some(extra) = &message.extra else {
-        return Ok(Map::new());
-    };
+    let Some(extra) = &message.extra else { return Ok(Map::new()) };
     let wrong = |why: &dyn std::fmt::Display| {
         let (last, first) = own.split_last().unwrap_or((&"", &[]));
         Error::InvalidInput(format!(

@@ -88,9 +88,7 @@ impl Pattern {
     /// ambiguous which of its strings that is, or if the pattern is too long to be kept.
     pub fn from_chunk(of: PieceKind, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
-        let [choice] = &parsed.choices[..] else {
-            return None;
-        };
+        let [choice] = &parsed.choices[..] else { return None };
         let empty = Delta::default();
         let delta = choice.delta.as_ref().unwrap_or(&empty);
         let is_string = |value: &&&RawValue| value.get().starts_with('"');

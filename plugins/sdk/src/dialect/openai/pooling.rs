@@ -134,9 +134,7 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
             Err(_) => Ok(false),
         };
     }
-    let Ok(pooled) = serde_json::from_slice::<PoolingReply>(body) else {
-        return Ok(false);
-    };
+    let Ok(pooled) = serde_json::from_slice::<PoolingReply>(body) else { return Ok(false) };
     let wrong = |error: serde_json::Error| not_a_chunk(body, &error);
     match (pooled.data, pooled.results) {
         (Some(data), None) if is_scored(data) => {

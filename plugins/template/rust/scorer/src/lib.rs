@@ -51,9 +51,7 @@ impl Scorer for Plugin {
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
         self.exchanges += 1;
         self.answered += u32::from(!exchange.output.is_empty());
-        let Some(reference) = &exchange.reference else {
-            return Ok(Vec::new());
-        };
+        let Some(reference) = &exchange.reference else { return Ok(Vec::new()) };
         let reference = serde_json::from_str(reference).map_err(|_| {
             let id = &exchange.id;
             Error::InvalidInput(format!(

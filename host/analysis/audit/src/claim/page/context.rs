@@ -128,9 +128,7 @@ fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     });
     let last = claim.source.headings.last();
     let headed = last.and_then(|heading| heading.strip_suffix(" Profile"));
-    let Some(name) = named.or(headed.map(str::to_owned)) else {
-        return;
-    };
+    let Some(name) = named.or(headed.map(str::to_owned)) else { return };
     let settings = facts.profiles.get(&name.to_ascii_lowercase());
     claim.scenario = Some(name);
     for (setting, value) in settings.into_iter().flatten() {

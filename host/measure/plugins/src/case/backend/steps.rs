@@ -39,9 +39,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
             context: request.context,
         };
         let step_of = ((framing.into(), true), &head);
-        let Some(reading) = read(plugin, dialect, step_of, body, seen) else {
-            return;
-        };
+        let Some(reading) = read(plugin, dialect, step_of, body, seen) else { return };
         seen.endless = is_endless(framing, &reading);
         let by_frame = framing != Framing::Raw;
         entries.extend(format::entries(&reading.events, by_frame, number));

@@ -109,9 +109,7 @@ impl Flags {
 
     /// Overlays the defaults of the line's client on open settings, and notes it.
     pub(in super::super) fn read_as(&self, settled: &mut SettledRun) {
-        let Some((client, why)) = self.client() else {
-            return;
-        };
+        let Some((client, why)) = self.client() else { return };
         let place = Place::Flag(why.clone());
         let mut read = Reading { settled, place, defaults: Vec::new(), apart: Vec::new() };
         let by_name = self.dataset_name.as_deref();

@@ -32,9 +32,7 @@ pub fn xml(report: &SuiteReport) -> Result<String, SerializeError> {
 
 fn status(case: &TimedReport) -> TestCaseStatus {
     let failures = &case.report.failures;
-    let Some(first) = failures.first() else {
-        return TestCaseStatus::success();
-    };
+    let Some(first) = failures.first() else { return TestCaseStatus::success() };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     status.set_message(first.headline());
     status.set_type(first.kind());

@@ -40,9 +40,7 @@ impl Proxy {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 counted.fetch_add(1, Ordering::Relaxed);
-                let Ok(far) = TcpStream::connect(("127.0.0.1", to)).await else {
-                    continue;
-                };
+                let Ok(far) = TcpStream::connect(("127.0.0.1", to)).await else { continue };
                 tokio::spawn(pass(near, far, most, cuts.clone()));
             }
         });

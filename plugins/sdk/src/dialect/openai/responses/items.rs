@@ -47,9 +47,7 @@ pub(super) fn written(messages: &[Message]) -> Result<Vec<Value>, Error> {
 }
 
 fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
-    let Some(extra) = &message.extra else {
-        return Ok(Map::new());
-    };
+    let Some(extra) = &message.extra else { return Ok(Map::new()) };
     serde_json::from_str(extra).map_err(|error| {
         Error::InvalidInput(format!(
             "the further fields of a message must be a JSON object: {error}"

@@ -264,9 +264,7 @@ impl Reply {
 
 fn output(items: Vec<Value>, events: &mut Vec<Meaning>) -> Result<(), Error> {
     for (index, item) in items.into_iter().enumerate() {
-        let Some(item) = Item::from_value(item)? else {
-            continue;
-        };
+        let Some(item) = Item::from_value(item)? else { continue };
         if let Some(call) = item.call() {
             events.push(tool(call, u32::try_from(index).ok()));
             continue;
@@ -274,9 +272,7 @@ fn output(items: Vec<Value>, events: &mut Vec<Meaning>) -> Result<(), Error> {
         let parts = item.content.iter().chain(&item.summary).flatten();
         for part in parts {
             let text = part.text.as_ref().or(part.refusal.as_ref());
-            let Some(text) = text.filter(|text| !text.is_empty()) else {
-                continue;
-            };
+            let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
             let piece = Output::text(text.as_str());
             events.push(match part.kind.as_str() {
                 "reasoning_text" | "summary_text" => Meaning::Reasoning(piece),
