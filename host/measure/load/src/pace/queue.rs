@@ -36,6 +36,16 @@ impl<Item> Queue<Item> {
         }));
     }
 
+    /// Has every follower due this much earlier.
+    pub(super) fn advance(&mut self, span: Nanos) {
+        if span > Nanos::ZERO {
+            let waiting = std::mem::take(&mut self.waiting).into_iter();
+            let earlier = waiting
+                .map(|Reverse(entry)| Reverse(Entry { due: entry.due.since(span), ..entry }));
+            self.waiting = earlier.collect();
+        }
+    }
+
     pub(super) fn due(&self) -> Option<Nanos> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.due)
     }

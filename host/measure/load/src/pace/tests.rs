@@ -23,6 +23,7 @@ async fn run(
         by_session: true,
         capped: arrival.is_open() && slots.is_some(),
         thinking: think.map(|think| Thinking { think, seed: 1, first: 0, step: 1 }),
+        lanes: None,
     };
     let due_times = arrival.due_times(1, Some(u64::from(items)), &Trace::default());
     paced(&pacing, due_times, items, |_| service).await
@@ -152,6 +153,7 @@ async fn pauses_belong_to_users_and_turns() {
         by_session: true,
         capped: false,
         thinking: Some(thinking),
+        lanes: None,
     };
     let service = |item: u32| Duration::from_millis(100 + 37 * u64::from(item % 3));
     let sent = paced(&pacing, std::iter::repeat(Due::WhenFree), 12, service).await;
@@ -213,6 +215,7 @@ async fn stop_leaves_due_samples_undrawn() {
             by_session: true,
             capped: true,
             thinking: None,
+            lanes: None,
         };
         let drawn = std::cell::Cell::new(0_u64);
         let due_times = arrival.due_times(1, Some(10_000_000), &Trace::default());
