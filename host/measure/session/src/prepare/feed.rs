@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::item::Item;
+use super::item::{Item, Stocked};
 use crate::lock;
 use load::pace::{Next, Signal};
 use load::thread_group::GroupThread;
@@ -23,9 +23,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// left to itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Requests in waiting, in order.
-pub struct Feed {
-    pub(super) items: Receiver<Item>,
+/// Requests in waiting, or whole sessions, in order.
+pub struct Feed<T = Item> {
+    pub(super) items: Receiver<T>,
     pub(super) stock: Arc<Stock>,
     pub(super) thread: Option<GroupThread<()>>,
     pub(super) signal: Signal,
@@ -51,10 +51,10 @@ struct StockState {
     waits_for_room: bool,
 }
 
-impl Feed {
+impl<T: Stocked> Feed<T> {
     /// The next request. If preparation is behind and this may wait, waits until the run is
     /// stopped.
-    pub fn next(&self, may_wait: bool) -> Next<Item> {
+    pub fn next(&self, may_wait: bool) -> Next<T> {
         loop {
             let longest = if may_wait { GLANCE } else { Duration::ZERO };
             match self.items.recv_timeout(longest) {
@@ -86,7 +86,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl<T> Drop for Feed<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.stock.state);
         state.unwanted = true;

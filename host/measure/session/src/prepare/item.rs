@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::authenticate::Outgoing;
+use crate::sessions::graph::Graph;
 use crate::sessions::place::Entry;
 use load::drive::demand::Course;
 use model::exchange::{Outcome, Prepared};
@@ -33,6 +34,29 @@ pub enum Item {
     },
 }
 
+/// A thing that lies ready until the load needs it.
+pub trait Stocked {
+    /// Its memory, more or less.
+    fn bytes(&self) -> usize;
+}
+
+impl Stocked for Item {
+    fn bytes(&self) -> usize {
+        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
+        let session = match entry {
+            Some(Entry::Root(graph)) => graph.bytes(),
+            Some(Entry::Node(_)) | None => 0,
+        };
+        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
+    }
+}
+
+impl Stocked for Graph {
+    fn bytes(&self) -> usize {
+        Graph::bytes(self)
+    }
+}
+
 impl Item {
     /// The same, as part of a session.
     pub fn within(mut self, of: Entry) -> Self {
@@ -44,15 +68,6 @@ impl Item {
 
     pub fn index(&self) -> u64 {
         self.prepared().index
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
-        let session = match entry {
-            Some(Entry::Root(graph)) => graph.bytes(),
-            Some(Entry::Node(_)) | None => 0,
-        };
-        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
     }
 
     pub fn prepared(&self) -> &Prepared {
