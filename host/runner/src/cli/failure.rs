@@ -261,9 +261,11 @@ impl From<RunError> for Failure {
             },
             RunError::NoSample(error) => (*error).into(),
             RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
-            RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
-                Failure::new(Exit::Target, error.to_string())
-            }
+            RunError::Connections { .. }
+            | RunError::Flush { .. }
+            | RunError::Metrics { .. }
+            | RunError::WarmUp { .. } => Failure::new(Exit::Target, error.to_string()),
+            RunError::Lanes(_) => Failure::input(error.to_string()),
             RunError::Record(error) => error.into(),
             RunError::Thread(_) => Failure::input(error.to_string()),
             RunError::Panicked(_) => Failure::new(Exit::Bug, error.to_string()),
