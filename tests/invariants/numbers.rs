@@ -159,6 +159,7 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
         by_session: true,
         capped: false,
         thinking,
+        lanes: None,
     };
     let drawn = AtomicUsize::new(0);
     let next = || {

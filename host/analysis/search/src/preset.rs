@@ -14,9 +14,9 @@
 //! stricter in both, so a load that passes here need not pass with fewer requests there.
 //!
 //! **AgentX**, the agentic benchmark of InferenceX as AIPerf has it in
-//! `--scenario inferencex-agentx-mvp` (`docs/tutorials/agentx-mvp.md` of ai-dynamo/aiperf at
-//! `01a4d17`). It has no objective: it replays recorded sessions at a number of sessions, and
-//! publishes the curve over that number.
+//! `--scenario inferencex-agentx-mvp` of 0.13 (`aiperf/common/scenario/inferencex_agentx_mvp.py`);
+//! the ten further requests and the limit on failures are InferenceX's. It has no objective: it
+//! replays recorded sessions at a number of sessions, and publishes the curve over that number.
 
 use model::nearest;
 use serde::Serialize;
@@ -84,12 +84,12 @@ const AGENTX_RULES: &[Rule] = &[
     rule(
         "delays",
         Value::Word("recorded"),
-        "each turn follows the end of the one before after the recorded delay",
+        "each turn follows the end of the one before after the recorded delay, whose length nothing limits",
     ),
     rule(
         "idle-most-s",
         Value::Number(10),
-        "a gap between recorded requests of a session is at most 10 s, longer ones are shortened; later versions of the tutorial state this of the whole system",
+        "where no request is in flight for 10 s, all waiting requests move forward together",
     ),
     rule(
         "salt",
@@ -101,12 +101,23 @@ const AGENTX_RULES: &[Rule] = &[
         Value::Word("within-a-session"),
         "sessions that are under way at the beginning start at an instant drawn from the whole recording, and their last request before it is sent with one token to fill the cache",
     ),
+    rule(
+        "warmup-requests",
+        Value::Number(10),
+        "before the measurement, each lane sends ten further requests for one token without pauses",
+    ),
+    rule(
+        "session-header",
+        Value::Word("x-dynamo-session-id"),
+        "each request names its session in a header field",
+    ),
     rule("cut-prompts", Value::Flag(false), "prompts are not cut short by the client"),
     rule(
         "context-overflow-most-percent",
         Value::Number(1),
         "at most 1 % of the replies may say that the context is too long",
     ),
+    rule("failures-most-percent", Value::Number(10), "at most 10 % of the requests may fail"),
 ];
 
 const fn rule(name: &'static str, value: Value, about: &'static str) -> Rule {

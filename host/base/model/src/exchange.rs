@@ -546,6 +546,15 @@ impl Exchange {
         matches!(self.outcome.class(), Class::Complete | Class::Short)
     }
 
+    /// True if the server refused it because its context is too long, by AIPerf's words for that.
+    pub fn overflows_context(&self) -> bool {
+        const WORDS: [&str; 4] =
+            ["context length", "maximum context", "context_length_exceeded", "prompt is too long"];
+        let Outcome::Incomplete { message, .. } = &self.outcome else { return false };
+        let message = message.to_lowercase();
+        WORDS.iter().any(|words| message.contains(words))
+    }
+
     /// True if it counts as failed: it is not complete and was not given up on purpose.
     pub fn has_failed(&self) -> bool {
         self.outcome.class().is_failure()

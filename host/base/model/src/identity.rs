@@ -193,6 +193,12 @@ impl RunId {
     }
 }
 
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.high, self.low)
+    }
+}
+
 impl TraceId {
     /// The span of its session, which holds the spans of its requests.
     pub fn session(self) -> SpanId {

@@ -25,6 +25,7 @@ pub mod duration;
 pub mod exchange;
 pub mod file;
 pub mod frame;
+pub mod generator;
 pub mod glob;
 mod hex;
 pub mod identity;

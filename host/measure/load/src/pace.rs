@@ -33,6 +33,16 @@ pub struct Pacing {
     pub capped: bool,
     /// The think time of users in a closed loop; absent if they do not think.
     pub thinking: Option<Thinking>,
+    /// The load by lanes; absent for other loads.
+    pub lanes: Option<Lanes>,
+}
+
+/// The load by lanes: sessions whose requests, first ones included, come as [`news`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lanes {
+    /// The longest time without a request in flight. After it all waiting requests move forward
+    /// together, so that the next one is due.
+    pub idle_most: Option<Nanos>,
 }
 
 /// The think time of users, and their numbers among the plan's users.
@@ -124,6 +134,7 @@ pub async fn pace<Item>(
         queue: Queue::new(),
         users: None,
         sessions: 0,
+        idle_since: None,
         is_starved: false,
     };
     phase.run().await
@@ -154,6 +165,8 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     queue: Queue<Item>,
     users: Option<Users>,
     sessions: usize,
+    /// Instant since which nothing is in flight, where lanes limit that time.
+    idle_since: Option<Nanos>,
     /// True if the phase has ended without its next request: the rest counts as unsent.
     is_starved: bool,
 }
@@ -172,6 +185,7 @@ where
             }
             self.draw();
             let now = self.clock.now();
+            self.shorten_idleness(now);
             let root = self.root_due(now);
             let follower = self.follower_due();
             let is_root = match (root, follower) {
@@ -216,7 +230,25 @@ where
         let is_owed = matches!(self.root, Root::Drawn(Due::At(_))) && !self.is_starved;
         let has_ended = self.is_late(now) && self.newsfeed.is_settled() && !is_owed;
         let is_exhausted = matches!(self.root, Root::None) && self.sessions == 0;
-        has_ended || is_exhausted
+        has_ended || is_exhausted && (self.pacing.lanes.is_none() || self.has_rested())
+    }
+
+    /// True if no request waits or is in flight, so that no news can come.
+    fn has_rested(&self) -> bool {
+        self.queue.is_empty() && self.signal.in_flight() == 0 && self.newsfeed.is_settled()
+    }
+
+    /// Moves all waiting requests forward together if the next one leaves lanes idle for too long.
+    fn shorten_idleness(&mut self, now: Nanos) {
+        let Some(Lanes { idle_most: Some(most) }) = self.pacing.lanes else { return };
+        if self.signal.in_flight() > 0 {
+            self.idle_since = None;
+            return;
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        if let Some(due) = self.queue.due().filter(|_| self.newsfeed.is_settled()) {
+            self.queue.advance(due.since(since + most));
+        }
     }
 
     /// Takes the news: freed slots, followers with their due times, sessions that are over.

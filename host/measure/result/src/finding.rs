@@ -42,6 +42,8 @@ model::words! {
         NothingAnswered = "nothing-answered",
         /// Requests failed.
         Failures = "failures",
+        /// The run does not keep the rules of the benchmark that it was to follow.
+        RulesBroken = "rules-broken",
         /// Requests were due but never sent.
         NotSent = "not-sent",
         /// A load machine was lost during the run.

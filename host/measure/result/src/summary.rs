@@ -84,7 +84,7 @@ pub use counts::ServerCount;
 pub use dataset::{Dataset, Remark, Treatment};
 pub use devices::Devices;
 pub use distribution::{Basis, Distribution};
-pub use facts::{Damage, Loop, NOT_SENT, Price, Run, RunFacts, Tokenizer, Used};
+pub use facts::{Damage, Loop, NOT_SENT, Price, Rules, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use first_token::FirstToken;
 pub use fleet::Fleet;

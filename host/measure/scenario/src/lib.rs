@@ -39,7 +39,7 @@ pub use about::About;
 pub use devices::{Cost, DeviceMetrics, Run};
 pub use field::Entry;
 pub use key::{Flag, Key, heading, keys};
-pub use load::{Arrival, Load, Ramp, Stage, Trace};
+pub use load::{Arrival, Lanes, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, ServerSeries, Thresholds};
 pub use request::{Ids, RequestOptions};

@@ -122,6 +122,8 @@ table! {
         /// until others end, and a finding reports the wait.
         session_memory: Maybe<Size> = Size(SESSION_MEMORY) => plan("load.session-memory", Silent)
             .flag("session-memory", "SIZE", LOAD);
+        /// Sessions that begin inside their recordings, one in each lane.
+        lanes: Lanes;
         /// Random seed.
         seed: Maybe<u64> = 1 => plan("load.seed", Must(Kind::Prompts)).flag("seed", "SEED", LOAD);
     }
@@ -190,6 +192,41 @@ table! {
     }
 }
 
+table! {
+    /// `[load.lanes]`: sessions that begin inside their recordings, as in AIPerf's agentic replay.
+    ///
+    /// Each user of the closed loop is a lane with one session at a time. The lane's first session
+    /// is under way when the measurement begins, and every further session starts with its first
+    /// request. When the dataset ends, its sessions are drawn again.
+    pub struct Lanes {
+        /// Two shares of a recording's length, such as [0.25, 0.75]; each lane begins at a random
+        /// instant between them.
+        ///
+        /// The instant follows from the seed, the session's name and the lane's number. Before the
+        /// measurement, the last request of each live conversation before the instant is sent for
+        /// one token. If one of these requests fails, the run ends.
+        start_at: Maybe<Vec<Located<f64>>> => plan("load.lanes.start-at", Must(Kind::Load))
+            .expects(SHARES);
+        /// Further requests of each lane for one token, sent without pauses before the measurement.
+        warmup: Maybe<u64> = 0 => plan("load.lanes.warmup", Must(Kind::Load));
+        /// Longest wait for the replies of the warmup; after it the run ends.
+        warmup_grace: Maybe<Span> = Span(WARMUP_GRACE) => plan("load.lanes.warmup-grace", Silent);
+        /// Longest time without a request in flight, such as 10s; after it all waiting requests
+        /// move forward together.
+        idle_most: Maybe<Span> => plan("load.lanes.idle-most", Must(Kind::Load))
+            .otherwise("as recorded");
+        /// Begin each session with a text of its own, which all its requests share, so that no
+        /// session finds another in the server's prefix cache.
+        salt: Maybe<bool> = false => plan("load.lanes.salt", Must(Kind::Load));
+    }
+}
+
+/// The default for the wait for the replies of a warm-up of lanes.
+pub const WARMUP_GRACE: Duration = Duration::from_secs(1800);
+
+/// Description of a range of shares in messages.
+const SHARES: &str = "a list of two numbers from 0 to 1, the lower one first";
+
 model::words! {
     /// The due times of requests.
     pub enum Arrival {
@@ -221,6 +258,22 @@ impl Ramp {
     /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         at(&self.to).or(at(&self.from)).or(at(&self.shape)).or(at(&self.over))
+    }
+}
+
+impl Lanes {
+    /// The first place where it is set, if it is.
+    pub fn place(&self) -> Option<&Place> {
+        let places = [at(&self.start_at), at(&self.warmup), at(&self.warmup_grace)];
+        let mut places = places.into_iter().chain([at(&self.idle_most), at(&self.salt)]);
+        places.find_map(|place| place)
+    }
+
+    /// The shares between which lanes begin, if they are two in order.
+    pub fn shares(&self) -> Option<[f64; 2]> {
+        let [low, high] = self.start_at.as_ref()?.value.as_slice() else { return None };
+        let shares = [low.value, high.value];
+        (0.0 <= shares[0] && shares[0] <= shares[1] && shares[1] <= 1.0).then_some(shares)
     }
 }
 

@@ -18,7 +18,7 @@ use model::session::{Users, Warming};
 use model::units::Nanos;
 use result::metric::Objective;
 use result::prefix::PAGE;
-use result::summary::{Price, Used};
+use result::summary::{Price, Rules, Used};
 use result::threshold::Threshold;
 
 use crate::DeviceMetrics;
@@ -80,6 +80,9 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
+    /// The rules of a published benchmark that the run is to keep; absent if it is by none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Rules>,
     /// The resource limits of plugins.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent if it runs the whole.
@@ -278,8 +281,28 @@ pub struct Load {
     pub warming: Warming,
     /// The time after which no wave begins, in nanoseconds; absent if there is but one.
     pub warmup_limit: Option<Nanos>,
+    /// The lanes of sessions that begin inside their recordings; absent for other loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Lanes>,
     /// Random seed.
     pub seed: u64,
+}
+
+/// Sessions that begin inside their recordings, one in each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Lanes {
+    /// The shares of a recording's length between which a lane begins.
+    pub start_at: [f64; 2],
+    /// Further requests of each lane for one token, without pauses, before the measurement.
+    pub warmup: u32,
+    /// The longest wait for the replies of the warm-up, in nanoseconds.
+    pub warmup_grace: Nanos,
+    /// The longest time without a request in flight, in nanoseconds; absent if it has no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_most: Option<Nanos>,
+    /// True if each session begins with a text of its own.
+    pub salt: bool,
 }
 
 fn usual_session_memory() -> u64 {

@@ -38,7 +38,7 @@ use load::vitals::{Vitals, WatchedThread};
 use model::arrival::Trace;
 use model::client::Errands;
 use model::clock::Clock;
-use model::exchange::{Exchange, Phase as Part};
+use model::exchange::{Exchange, Outcome, Phase as Part};
 use model::timings::Timings;
 use model::units::Nanos;
 use plugins::dataset::Remark;
@@ -91,6 +91,8 @@ pub struct Live {
     first_token: Mutex<Option<Nanos>>,
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
+    /// Their number, and the failed among them.
+    primed: Mutex<Primed>,
     begun: OnceLock<RunInfo>,
     /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
     pub(crate) origin: OnceLock<u64>,
@@ -104,6 +106,15 @@ pub trait Agents: Send + Sync {
 
     /// Adds a thread that looks on here, and so takes processor time from the measurement.
     fn enlist(&self, thread: WatchedThread);
+}
+
+/// The requests of a warm-up on record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Primed {
+    pub ended: u64,
+    pub failed: u64,
+    /// The message of the first that failed.
+    pub first: Option<String>,
 }
 
 /// A counter of the pacer, on a cache line that nothing else writes to.
@@ -214,6 +225,14 @@ impl Live {
         let streamed = self.begun.get().is_none_or(|begun| begun.plan.request.stream);
         if exchange.phase == Part::Warmup {
             lock(&self.waves).add(exchange, streamed);
+            let mut primed = lock(&self.primed);
+            primed.ended += 1;
+            if let Outcome::Incomplete { message, .. } = &exchange.outcome
+                && !exchange.has_answer()
+            {
+                primed.failed += 1;
+                primed.first.get_or_insert_with(|| message.clone());
+            }
         }
         let reading = Reading::new(exchange, streamed, None);
         if let Some([_, first, end]) = reading.life().filter(|_| exchange.is_ok()) {
@@ -230,6 +249,11 @@ impl Live {
     pub fn first_token(&self) -> Option<Instant> {
         let at = (*lock(&self.first_token))?;
         Some(self.begun.get()?.clock.instant(at))
+    }
+
+    /// The requests of the warm-up on record.
+    pub(crate) fn primed(&self) -> Primed {
+        lock(&self.primed).clone()
     }
 
     /// The number of warm-up requests on record, and their figures as waves of this size.

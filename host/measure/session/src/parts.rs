@@ -12,6 +12,7 @@ use plugins::PluginError;
 use plugins::backend::Backend;
 use plugins::dataset::Dataset;
 use runs::record::RecordError;
+use tokenizer::Tokenizer;
 
 use crate::lease::{NoLease, Prepared};
 use crate::reuse::SentPrompts;
@@ -36,6 +37,7 @@ pub struct Parts {
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
     pub prepared: Prepared,
+    pub tokenizer: Arc<Tokenizer>,
 }
 
 impl Parts {
@@ -76,6 +78,12 @@ pub enum RunError {
     #[error(transparent)]
     Panicked(#[from] ThreadPanic),
     #[error("{0}")]
+    Lanes(String),
+    #[error(
+        "the warm-up of the lanes failed, so their sessions cannot begin as recorded: {failed} of {sent} requests, the first with `{first}`; look at the server, or use fewer lanes"
+    )]
+    WarmUp { failed: u64, sent: u64, first: String },
+    #[error("{0}")]
     Agent(String),
     /// The user did not wait until answers were counted and judged.
     #[error(
@@ -95,6 +103,12 @@ impl From<NoLease> for RunError {
 impl RunError {
     /// True if the measurement never began, whatever may be recorded of a warm-up.
     pub(crate) fn is_before_measurement(&self) -> bool {
-        matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
+        matches!(
+            self,
+            RunError::Flush { .. }
+                | RunError::Metrics { .. }
+                | RunError::Lanes(_)
+                | RunError::WarmUp { .. }
+        )
     }
 }

@@ -3,6 +3,8 @@
 use model::exchange::{History, Phase};
 use model::units::Nanos;
 use plugins::backend::{Earlier, Message, Part, Prompt, Sample};
+use scenario::plan::Salt;
+use std::sync::Arc;
 
 /// A sample that has a prompt and nothing else.
 pub(crate) fn bare_sample(id: &str, prompt: Prompt) -> Sample {
@@ -73,9 +75,26 @@ pub struct PendingRequest {
     pub descendants: u32,
     /// A number for the beginning of its prompt, where routing keys are made of it.
     pub beginning: Option<u64>,
+    /// Its part of a lane, if it is of one.
+    pub lane: Option<OfLane>,
+}
+
+/// The changes that a lane makes to a request.
+#[derive(Clone, Debug, Default)]
+pub struct OfLane {
+    /// The text in front of its prompt.
+    pub salt: Option<Arc<Salt>>,
+    /// True if it asks for one token, to fill the server's cache.
+    pub is_primer: bool,
 }
 
 impl PendingRequest {
+    /// A request of a lane's session.
+    pub(crate) fn of_lane(index: u64, composed: ComposedSample, lane: OfLane) -> Self {
+        let phase = if lane.is_primer { Phase::Warmup } else { Phase::Measure };
+        PendingRequest { phase, lane: Some(lane), ..PendingRequest::of_session(index, composed) }
+    }
+
     /// A sample that depends on nothing.
     pub(crate) fn alone(index: u64, phase: Phase, sample: Sample) -> Self {
         let composed = ComposedSample::alone(sample);
@@ -83,7 +102,14 @@ impl PendingRequest {
     }
 
     pub(crate) fn of_session(index: u64, composed: ComposedSample) -> Self {
-        PendingRequest { index, phase: Phase::Measure, composed, descendants: 0, beginning: None }
+        PendingRequest {
+            index,
+            phase: Phase::Measure,
+            composed,
+            descendants: 0,
+            beginning: None,
+            lane: None,
+        }
     }
 }
 

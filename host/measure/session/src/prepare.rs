@@ -9,12 +9,13 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::PendingRequest;
+use crate::sessions::graph::Graph;
 use load::thread_group::{ThreadGroup, trip};
 use model::exchange::Phase;
 use model::frame::Framing;
 use plugins::PluginError;
 use plugins::backend::Sample;
-use plugins::dataset::{Amount, Remark, Samples};
+use plugins::dataset::{Amount, Dataset, Remark, Samples};
 use scenario::plan::{Load, Plan};
 
 mod arrivals;
@@ -31,8 +32,8 @@ use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};
 pub use front::salt;
-use gather::Gathering;
-pub use item::{Item, ReadyRequest};
+use gather::{Gathering, Whole};
+pub use item::{Item, ReadyRequest, Stocked};
 pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
@@ -50,7 +51,12 @@ pub struct Preparation {
     pub framing: Framing,
     group: ThreadGroup,
     remarks: Arc<OnceLock<Vec<Remark>>>,
+    /// The dataset, where its sessions are drawn again after the last one.
+    again: Option<Dataset>,
 }
+
+/// Makes a session, given the plan, into a thing that lies ready.
+type Make<T> = fn(Whole, &Plan, &mut Writer) -> Result<Option<T>, String>;
 
 impl Preparation {
     /// Opens the dataset and the backend. The dataset's final remarks on its input go into
@@ -74,6 +80,7 @@ impl Preparation {
             framing,
             group: group.clone(),
             remarks,
+            again: plan.load.lanes.is_some().then(|| parts.dataset.clone()),
         })
     }
 
@@ -95,30 +102,47 @@ impl Preparation {
     /// Starts to prepare the measured requests. This many must be ready before the first is due.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
-        let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
-        let stock = Arc::new(Stock::new(most));
+        self.start_as(wanted.saturating_add(ahead), |whole, plan, writer| whole.item(plan, writer))
+    }
+
+    /// Starts to prepare whole sessions, without end: this many for lanes, and some to follow.
+    pub fn start_trees(self, wanted: u64) -> std::io::Result<Feed<Graph>> {
+        let ahead = wanted.div_ceil(4);
+        self.start_as(wanted.saturating_add(ahead), |whole, plan, _| whole.tree(plan))
+    }
+
+    fn start_as<T: Stocked + Send + 'static>(
+        self,
+        most: u64,
+        make: Make<T>,
+    ) -> std::io::Result<Feed<T>> {
+        let stock = Arc::new(Stock::new(usize::try_from(most).unwrap_or(usize::MAX)));
         let completing = Completing(Arc::clone(&stock));
         let group = self.group.clone();
         let thread = group.start("prepare", None, move || {
             let Completing(stock) = &completing;
-            self.run(stock);
+            self.run(stock, make);
         })?;
         Ok(Feed { stock, thread: Some(thread), signal: group.signal().clone() })
     }
 
-    fn run(self, stock: &Stock) {
+    fn run<T: Stocked>(self, stock: &Stock<T>, make: Make<T>) {
         if self.plan.is_idle() {
             // Nothing that the dataset has would be kept, and it may have no end.
             return;
         }
-        let Preparation { samples, mut writer, plan, failures, group, remarks, .. } = self;
+        let Preparation { samples, mut writer, plan, failures, group, remarks, again, .. } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
+        let load = plan.load.clone();
         let sampler = group.start("sample", None, move || {
             if let Some(mut drawing) = sample(samples, planned, &sampled)
                 && let Ok(list) = drawing.samples.remarks()
             {
                 let _ = remarks.set(list);
+                if let Some(dataset) = again {
+                    repeat(&dataset, &load, &sampled);
+                }
             }
         });
         let sampler = match sampler {
@@ -126,7 +150,7 @@ impl Preparation {
             Err(cause) => return failures.abort(RunError::Thread(cause)),
         };
         // Takes the receiver with it: a sampler that waits for room then finds none.
-        if let Err(error) = write_all(&plan, &mut writer, batches, stock) {
+        if let Err(error) = write_all(&plan, &mut writer, batches, stock, make) {
             failures.abort(error);
         }
         sampler.join();
@@ -134,11 +158,12 @@ impl Preparation {
 }
 
 /// Writes the requests of all sessions, until their samples end or nobody needs more.
-fn write_all(
+fn write_all<T: Stocked>(
     plan: &Plan,
     writer: &mut Writer,
     batches: Receiver<Result<Vec<Sample>, PluginError>>,
-    stock: &Stock,
+    stock: &Stock<T>,
+    make: Make<T>,
 ) -> Result<(), RunError> {
     let broken = |what: String| plan_broken(plan, &what);
     let mut gathering = Gathering::new(plan);
@@ -152,7 +177,7 @@ fn write_all(
         for sample in batch {
             trip("prepare");
             if let Some(whole) = gathering.add(sample).map_err(broken)?
-                && let Some(item) = whole.item(plan, writer).map_err(broken)?
+                && let Some(item) = make(whole, plan, writer).map_err(broken)?
                 && !stock.add(item)
             {
                 return Ok(());
@@ -163,7 +188,7 @@ fn write_all(
         }
     }
     if let Some(whole) = gathering.finish()
-        && let Some(item) = whole.item(plan, writer).map_err(broken)?
+        && let Some(item) = make(whole, plan, writer).map_err(broken)?
     {
         stock.add(item);
     }
@@ -185,6 +210,27 @@ pub(crate) fn plan_broken(plan: &Plan, what: &str) -> PluginError {
         plugin: plan.dataset.plugin.plugin.clone(),
         call: "next",
         what: what.to_owned(),
+    }
+}
+
+/// Draws a dataset's samples again and again, until nothing needs them.
+fn repeat(dataset: &Dataset, load: &Load, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
+    loop {
+        let again = match dataset.open(load.seed, amount(load)) {
+            Ok(samples) => Drawing::new(samples, u64::MAX),
+            Err(error) => return drop(batches.send(Err(error))),
+        };
+        let mut is_empty = true;
+        for batch in again {
+            let has_failed = batch.is_err();
+            is_empty = false;
+            if batches.send(batch).is_err() || has_failed {
+                return;
+            }
+        }
+        if is_empty {
+            return;
+        }
     }
 }
 

@@ -313,6 +313,7 @@ impl<'s> Resolution<'s> {
             time_slice: (scenario.report.slice.as_ref()).map(|entry| entry.value.0.into()),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
+            rules: self.source.rules.clone(),
             sandbox: limits,
             slice: self.source.slice,
         };
@@ -329,6 +330,7 @@ impl<'s> Resolution<'s> {
                 run_id: RunId::default(),
                 prompts: None,
                 prepared: Prepared::default(),
+                tokenizer: Arc::clone(&tokenizer),
             },
             scorers,
             tokenizer,

@@ -6,28 +6,32 @@
 
 pub mod graph;
 pub mod history;
+pub mod lanes;
 pub mod memory;
 pub mod place;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::decode::failures::failed;
 use crate::lock;
-use crate::pending::PendingRequest;
+use crate::parts::RunError;
+use crate::pending::{OfLane, PendingRequest};
 use crate::prepare::item::Item;
 use crate::prepare::writer::Writer;
-use graph::Steps;
+use graph::{Primer, Steps};
 use history::ReplyContent;
+use lanes::{Lanes, Tree};
 use load::pace::{Announcer, Follower, News};
 use load::thread_group::trip;
 use memory::Memory;
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;
-use place::{Entry, Place, Session};
+use place::{Entry, Held, InLane, Place, Session};
+use reader::Size;
 
 /// The sessions of a run, as everyone sees them who has to do with their requests.
 pub struct Sessions {
@@ -43,12 +47,19 @@ pub struct Sessions {
     /// worked on in order.
     events: Vec<Sender<Event>>,
     announcer: Announcer<Item>,
+    /// The lanes, if the load has them.
+    pub lanes: OnceLock<Lanes>,
     /// True if time stands still while the followers are worked out.
     waits: bool,
 }
 
 /// Something that others may depend on.
 enum Event {
+    /// A lane's live conversations are to be in the server's cache: requests for one token, each
+    /// due at this instant less its lead.
+    Prime(Place, Vec<Primer>, Nanos),
+    /// A lane goes on: with this many requests to warm up, or measured.
+    Resume(Place, Option<u32>, Nanos),
     FirstOutput(Place, Nanos),
     Over(Place, Nanos, RequestEnd),
     Stop,
@@ -58,6 +69,8 @@ enum RequestEnd {
     Answered(ReplyContent),
     /// Without one.
     Failed,
+    /// Without one, because the context is too long.
+    Overflowed,
     /// Its user left on purpose.
     Left,
 }
@@ -94,6 +107,7 @@ impl Sessions {
             memory,
             events,
             announcer,
+            lanes: OnceLock::new(),
             waits,
         });
         (sessions, queues.into_iter().map(EventQueue).collect())
@@ -112,6 +126,7 @@ impl Sessions {
                     last: Nanos::ZERO,
                     bytes,
                     is_announced: false,
+                    lane: None,
                 };
                 let session = Arc::new(Mutex::new(session));
                 let queue = (key % self.events.len() as u64) as usize;
@@ -169,6 +184,7 @@ impl Sessions {
             Some(place) => {
                 let ended = match exchange.outcome.class() {
                     Class::Cancelled => RequestEnd::Left,
+                    _ if exchange.overflows_context() => RequestEnd::Overflowed,
                     _ => ReplyContent::from_exchange(exchange, carry)
                         .map_or(RequestEnd::Failed, RequestEnd::Answered),
                 };
@@ -188,6 +204,60 @@ impl Sessions {
         if let Some(place) = lock(&self.places).remove(&key) {
             self.announcer.expect();
             self.send(place.queue, Event::Over(place, at, RequestEnd::Failed));
+        }
+    }
+
+    /// Puts a session into a lane, in the queue of the lane's events. Fails if the sessions take too
+    /// much memory.
+    fn place(&self, number: u32, tree: Tree, primers: Option<u32>) -> Result<Place, RunError> {
+        let Tree { graph, salt, entered } = tree;
+        let bytes = graph.bytes();
+        self.memory.hold(bytes);
+        if !self.memory.has_room(Nanos::ZERO) {
+            let bound = Size(self.memory.bound());
+            return Err(RunError::Lanes(format!(
+                "the sessions of the lanes take more than {bound}: raise `session-memory` in [load], or use fewer lanes"
+            )));
+        }
+        let held = entered.open.into_iter();
+        let held = held.map(|(node, pause)| Held { node, pause, since: None }).collect();
+        let lane = InLane { number, salt, held, primers };
+        let session = Session {
+            graph,
+            root: u64::from(number),
+            last: Nanos::ZERO,
+            bytes,
+            is_announced: false,
+            lane: Some(lane),
+        };
+        let queue = number as usize % self.events.len();
+        let place = Place { session: Arc::new(Mutex::new(session)), queue, node: 0 };
+        if let Some(lanes) = self.lanes.get() {
+            lock(&lanes.places).insert(number, place.clone());
+        }
+        Ok(place)
+    }
+
+    /// Fills the server's cache with the state of these lanes, whose instants coincide. Returns the
+    /// time until then.
+    pub fn prime(&self, trees: Vec<(u32, Tree)>, now: Nanos) -> Result<Nanos, RunError> {
+        let primers = trees.iter().flat_map(|(_, tree)| &tree.entered.primers);
+        let reach = primers.map(|primer| primer.lead).max().unwrap_or_default();
+        for (number, mut tree) in trees {
+            let primers = std::mem::take(&mut tree.entered.primers);
+            let place = self.place(number, tree, Some(0))?;
+            self.announcer.expect();
+            self.send(place.queue, Event::Prime(place, primers, now + reach));
+        }
+        Ok(reach)
+    }
+
+    /// Has every lane go on: with this many requests to warm up, or measured.
+    pub fn resume(&self, primers: Option<u32>, at: Nanos) {
+        let Some(lanes) = self.lanes.get() else { return };
+        for place in lock(&lanes.places).values().cloned() {
+            self.announcer.expect();
+            self.send(place.queue, Event::Resume(place, primers, at));
         }
     }
 
@@ -221,41 +291,161 @@ impl Continuer {
     pub fn run(mut self) {
         while let Ok(event) = self.events.recv() {
             trip("continue");
-            let (place, at, ended) = match event {
+            let news = match event {
                 Event::Stop => return,
-                Event::FirstOutput(place, at) => {
-                    let ready = lock(&place.session).graph.first_output(place.node, at);
-                    let steps = Steps { ready, dropped: Vec::new() };
-                    let news = self.follow(&place, steps, false);
-                    self.sessions.announcer.announce(news);
-                    continue;
+                Event::Prime(place, primers, instant) => self.prime(&place, primers, instant),
+                Event::Resume(place, primers, at) => {
+                    if let Some(lane) = &mut lock(&place.session).lane {
+                        lane.primers = primers;
+                    }
+                    self.go_on(&place, at)
                 }
-                Event::Over(place, at, ended) => (place, at, ended),
+                Event::FirstOutput(place, at) => {
+                    let mut session = lock(&place.session);
+                    let ready = session.graph.first_output(place.node, at);
+                    let steps = Steps { ready, dropped: Vec::new() };
+                    let is_in_lane = session.lane.is_some();
+                    drop(session);
+                    if is_in_lane {
+                        self.follow_in_lane(&place, steps, (at, false))
+                    } else {
+                        self.follow(&place, steps, false)
+                    }
+                }
+                Event::Over(place, at, ended) => self.over(&place, at, ended),
             };
-            let left = matches!(ended, RequestEnd::Left);
-            let answer = match ended {
-                RequestEnd::Answered(answer) => Some(answer),
-                RequestEnd::Failed | RequestEnd::Left => None,
-            };
-            let steps = {
-                let mut session = lock(&place.session);
-                session.last = session.last.max(at);
-                let more = answer.as_ref().map_or(0, ReplyContent::bytes);
-                session.bytes += more;
-                self.sessions.memory.hold(more);
+            self.sessions.announcer.announce(news);
+        }
+    }
+
+    /// A request is over: writes its followers, and what comes after its session.
+    fn over(&mut self, place: &Place, at: Nanos, ended: RequestEnd) -> Vec<News<Item>> {
+        let left = matches!(ended, RequestEnd::Left);
+        let is_cut = matches!(ended, RequestEnd::Overflowed);
+        let answer = match ended {
+            RequestEnd::Answered(answer) => Some(answer),
+            RequestEnd::Failed | RequestEnd::Overflowed | RequestEnd::Left => None,
+        };
+        let (steps, is_in_lane) = {
+            let mut session = lock(&place.session);
+            session.last = session.last.max(at);
+            let more = answer.as_ref().map_or(0, ReplyContent::bytes);
+            session.bytes += more;
+            self.sessions.memory.hold(more);
+            let is_in_lane = session.lane.is_some();
+            let steps = if is_in_lane && is_cut {
+                session.graph.cut(place.node, at)
+            } else {
                 session.graph.over(place.node, at, answer)
             };
-            let mut news = self.follow(&place, steps, left);
-            let mut session = lock(&place.session);
-            if session.graph.is_over() && !session.is_announced {
-                session.is_announced = true;
-                self.sessions.over.fetch_add(1, Ordering::Relaxed);
-                self.sessions.memory.free(session.bytes);
-                let (root, at) = (session.root, session.last);
-                news.push(News::Over { root, at });
-            }
+            (steps, is_in_lane)
+        };
+        let mut news = if is_in_lane {
+            self.follow_in_lane(place, steps, (at, left))
+        } else {
+            self.follow(place, steps, left)
+        };
+        let mut session = lock(&place.session);
+        if session.graph.is_over() && !session.is_announced {
+            session.is_announced = true;
+            self.sessions.over.fetch_add(1, Ordering::Relaxed);
+            self.sessions.memory.free(session.bytes);
+            let (root, last) = (session.root, session.last);
+            let lane = session.lane.as_ref().map(|lane| (lane.number, lane.primers));
             drop(session);
-            self.sessions.announcer.announce(news);
+            match lane {
+                Some(lane) => news.extend(self.next_in_lane(lane, at)),
+                None => news.push(News::Over { root, at: last }),
+            }
+        }
+        news
+    }
+
+    /// Writes the requests that fill the server's cache with a lane's live conversations.
+    fn prime(&mut self, place: &Place, primers: Vec<Primer>, instant: Nanos) -> Vec<News<Item>> {
+        let salt = lock(&place.session).lane.as_ref().and_then(|lane| lane.salt.clone());
+        let written = primers.into_iter().map(|Primer { index, lead, composed }| {
+            let lane = OfLane { salt: salt.clone(), is_primer: true };
+            let item = self.writer.write(PendingRequest::of_lane(index, composed, lane));
+            News::Due(Follower { due: instant.since(lead), item })
+        });
+        written.collect()
+    }
+
+    /// Keeps the followers in a lane, and sends as many as it may.
+    fn follow_in_lane(
+        &mut self,
+        place: &Place,
+        steps: Steps,
+        (at, left): (Nanos, bool),
+    ) -> Vec<News<Item>> {
+        let Steps { ready, dropped } = steps;
+        let mut news = self.follow(place, Steps { ready: Vec::new(), dropped }, left);
+        if let Session { graph, lane: Some(lane), .. } = &mut *lock(&place.session) {
+            lane.held.extend(ready.into_iter().map(|node| Held {
+                node,
+                pause: graph.due(node).since(at),
+                since: Some(at),
+            }));
+        }
+        news.extend(self.go_on(place, at));
+        news
+    }
+
+    /// Writes the requests that a lane holds; while it warms up only as many as it may, each due at
+    /// once.
+    fn go_on(&mut self, place: &Place, at: Nanos) -> Vec<News<Item>> {
+        let mut news = Vec::new();
+        let mut session = lock(&place.session);
+        while !self.sessions.is_closed.load(Ordering::Acquire) {
+            let Session { graph, lane: Some(lane), .. } = &mut *session else { break };
+            if lane.primers == Some(0) {
+                break;
+            }
+            let Some(Held { node, pause, since }) = lane.held.pop_front() else { break };
+            let due = match (&mut lane.primers, since) {
+                (Some(left), _) => {
+                    *left -= 1;
+                    at
+                }
+                (None, since) => (since.unwrap_or(at) + pause).max(at),
+            };
+            let of = OfLane { salt: lane.salt.clone(), is_primer: lane.primers.is_some() };
+            let index = graph.index(node);
+            let descendants = if node == 0 { graph.followers_of_root() } else { 0 };
+            let item = match graph.compose(node) {
+                Ok(composed) => self.writer.write(PendingRequest {
+                    descendants,
+                    ..PendingRequest::of_lane(index, composed, of)
+                }),
+                Err(what) => {
+                    let unsent = graph.unsent(node);
+                    self.writer.faulty(PendingRequest::of_lane(index, unsent, of), &what)
+                }
+            };
+            let item = item.within(Entry::Node(place.at(node)));
+            news.push(News::Due(Follower { due, item }));
+        }
+        news
+    }
+
+    /// Puts the next session into a lane whose session is over.
+    fn next_in_lane(
+        &mut self,
+        (number, primers): (u32, Option<u32>),
+        at: Nanos,
+    ) -> Vec<News<Item>> {
+        if self.sessions.is_closed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let tree = self.sessions.lanes.get().and_then(|lanes| lanes.next(number));
+        match tree.map(|tree| self.sessions.place(number, tree, primers)) {
+            Some(Ok(place)) => self.go_on(&place, at),
+            Some(Err(why)) => {
+                self.writer.abort(why);
+                Vec::new()
+            }
+            None => Vec::new(),
         }
     }
 

@@ -292,8 +292,9 @@ impl From<RunError> for Failure {
             RunError::Connections { .. }
             | RunError::Flush { .. }
             | RunError::Metrics { .. }
+            | RunError::WarmUp { .. }
             | RunError::Agent(_) => Failure::new(Exit::Target, error),
-            RunError::Thread(_) => Failure::input(error),
+            RunError::Thread(_) | RunError::Lanes(_) => Failure::input(error),
             RunError::Panicked(_) => Failure::new(Exit::Bug, error),
             RunError::Interrupted | RunError::Unassessed => Failure::new(Exit::Interrupted, error),
         }

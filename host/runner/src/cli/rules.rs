@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use model::duration::Span;
-use model::session::Cache;
 use reader::{Located, Place, Problem};
+use result::summary;
 use scenario::{Arrival, Scenario};
 use search::Load;
 use search::preset::{Preset, Rule, Value};
@@ -20,12 +20,17 @@ use super::run::accuracy;
 const SETTER: &str = "--preset";
 
 /// The scenario under these rules, and the rules that it does not follow, as text; or every place
-/// that contradicts the rules.
-fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), Failure> {
+/// that contradicts the rules. If rules are `loose`, a contradiction stays, and the result names it.
+fn under(
+    preset: &Preset,
+    mut source: Source,
+    loose: bool,
+) -> Result<(Source, Vec<String>), Failure> {
     let mut rules = Rules {
         name: preset.name,
         traced: plays_a_trace(&source),
         open: Vec::new(),
+        loosened: loose.then(Vec::new),
         faults: Faults::default(),
     };
     if preset.load == Load::Sessions {
@@ -34,13 +39,30 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     for rule in preset.rules {
         rules.lay(rule, &mut source.scenario);
     }
-    Failure::of_faults(rules.faults).map(|()| (source, rules.open))
+    Failure::of_faults(rules.faults)?;
+    let share = |name: &str| {
+        preset.rules.iter().find(|rule| rule.name == name).and_then(|rule| match rule.value {
+            Value::Number(percent) => Some(f64::from(percent) / 100.0),
+            _ => None,
+        })
+    };
+    let kept = summary::Rules {
+        name: preset.name.to_owned(),
+        loosened: rules.loosened.unwrap_or_default(),
+        context_overflow_most: share("context-overflow-most-percent"),
+        failures_most: share("failures-most-percent"),
+    };
+    source.rules = Some(kept);
+    Ok((source, rules.open))
 }
 
 /// Applies the rules, with notes that name them and the unmet rules.
-pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure> {
-    let (source, open) = under(preset, source)?;
+pub(super) fn applied(preset: &Preset, source: Source, loose: bool) -> Result<Source, Failure> {
+    let (source, open) = under(preset, source, loose)?;
     tell(format_args!("note: {} ({})", preset.about, preset.source));
+    for loosened in source.rules.iter().flat_map(|rules| &rules.loosened) {
+        tell(format_args!("warning: {loosened}; the runs are invalid under the benchmark's name"));
+    }
     for rule in open {
         tell(format_args!("note: of its rules, {rule}"));
     }
@@ -74,15 +96,20 @@ struct Rules {
     name: &'static str,
     traced: bool,
     open: Vec<String>,
+    /// The rules that the scenario may contradict, with its keys; absent if it may contradict none.
+    loosened: Option<Vec<String>>,
     faults: Faults,
 }
 
 impl Rules {
     fn contradicted(&mut self, key: &str, place: &Place, rule: &str) {
         let name = self.name;
+        if let Some(loosened) = &mut self.loosened {
+            return loosened.push(format!("`{key}` contradicts the rule: {rule}"));
+        }
         let problem = Problem::new(format!("`{key}` contradicts the rules of {name}: {rule}"));
         let problem = problem.at(place.clone(), "here").help(
-            "leave the key out, or leave out --preset for a measurement that is not by these rules",
+            "leave the key out, measure with --loosen-rules, or leave out --preset for a measurement that is not by these rules",
         );
         self.faults.scenario.push(problem);
     }
@@ -125,37 +152,58 @@ impl Rules {
                 _ => {}
             },
             ("salt", _) => {
-                self.set(&mut load.cache, "load.cache", Cache::Salt, rule);
-                self.open.push(
-                    "salt is not followed: the text in front of prompts is one of the run, not of each replay of a session, so two replays of the same session in one run share their common text".to_owned(),
-                );
+                self.set(&mut load.lanes.salt, "load.lanes.salt", true, rule);
             }
             ("delays", _) if self.traced => {
                 let fits = |entry: &serde_json::Value| entry == "sessions";
                 self.config(&mut dataset.config, "replay", rule, fits, json!("sessions"));
-            }
-            ("idle-most-s", Value::Number(most)) if self.traced => {
-                let fits = |entry: f64| entry <= f64::from(most);
-                let fits = |entry: &serde_json::Value| entry.as_f64().is_some_and(fits);
-                self.config(&mut dataset.config, "max-idle", rule, fits, json!(most));
-            }
-            ("cut-prompts", _) if self.traced => {
-                if let Some(entry) = dataset.config.get("on-too-long")
-                    && entry.value.value.to_json() == json!("truncate")
-                {
-                    let place = &entry.value.place;
-                    self.contradicted("dataset.config.on-too-long", place, rule.about);
+                for (key, recorded) in [
+                    ("max-idle", None),
+                    ("time-scale", Some(1.0)),
+                    ("use-think-time-only", Some(0.0)),
+                ] {
+                    self.unless_recorded(&dataset.config, key, recorded, rule);
                 }
             }
-            ("start", _) => self.open.push(
-                "start is not followed: every session begins at its first request, none within it, so the caches fill during the first minutes".to_owned(),
-            ),
+            ("idle-most-s", Value::Number(most)) => {
+                let most = Span(Duration::from_secs(most.into()));
+                self.set(&mut load.lanes.idle_most, "load.lanes.idle-most", most, rule);
+            }
+            ("cut-prompts", _) if self.traced => {
+                for (key, cuts) in [("on-too-long", Some(json!("truncate"))), ("max-input", None)] {
+                    if let Some(entry) = dataset.config.get(key)
+                        && cuts.is_none_or(|cuts| entry.value.value.to_json() == cuts)
+                    {
+                        let key = format!("dataset.config.{key}");
+                        self.contradicted(&key, &entry.value.place, rule.about);
+                    }
+                }
+            }
+            ("start", _) => {
+                // The range is the user's choice.
+                load.lanes.start_at.get_or_insert_with(|| {
+                    let shares = [0.0, 1.0].map(|share| Located::flag(SETTER, share));
+                    Located::flag(SETTER, shares.into())
+                });
+            }
+            ("warmup-requests", Value::Number(requests)) => {
+                let requests = Located::flag(SETTER, u64::from(requests));
+                load.lanes.warmup.get_or_insert(requests);
+            }
+            ("session-header", Value::Word(name)) => {
+                let names = request.ids.session.get_or_insert_with(|| {
+                    Located::flag(SETTER, vec![Located::flag(SETTER, name.to_owned())])
+                });
+                if !names.value.iter().any(|entry| entry.value.eq_ignore_ascii_case(name)) {
+                    let place = names.place.clone();
+                    self.contradicted("request.ids.session", &place, rule.about);
+                }
+            }
             ("equal-issue", _) => self.open.push(
                 "equal issue is not followed: how often each sample is sent is up to the dataset; it is not made equal".to_owned(),
             ),
-            ("context-overflow-most-percent", _) => self.open.push(
-                "context overflow is not checked: replies that say that the context is too long count as failed, however many there are".to_owned(),
-            ),
+            // The summary has the shares.
+            ("context-overflow-most-percent" | "failures-most-percent", _) => {}
             _ => self.open.push(format!("{} is left to the dataset: {}", rule.name, rule.about)),
         }
     }
@@ -173,6 +221,23 @@ impl Rules {
                 self.contradicted(key, &entry.place, rule.about);
             }
             _ => *setting = Some(Located::flag(SETTER, value)),
+        }
+    }
+
+    /// A key of the dataset that changes recorded delays, unless it has the value without effect.
+    fn unless_recorded(
+        &mut self,
+        config: &reader::ConfigTable,
+        key: &str,
+        recorded: Option<f64>,
+        rule: &Rule,
+    ) {
+        let Some(entry) = config.get(key) else { return };
+        let value = entry.value.value.to_json();
+        let value = value.as_f64().or(value.as_bool().map(|flag| f64::from(u8::from(flag))));
+        if value.is_none() || value != recorded {
+            let key = format!("dataset.config.{key}");
+            self.contradicted(&key, &entry.value.place, rule.about);
         }
     }
 
@@ -212,28 +277,51 @@ mod tests {
 
     #[test]
     fn fills_open_settings() {
-        let (ruled, open) = under(agentx(), source(TRACE)).unwrap();
+        let (ruled, open) = under(agentx(), source(TRACE), false).unwrap();
+        let rules = ruled.rules.unwrap();
+        assert_eq!((rules.context_overflow_most, rules.failures_most), (Some(0.01), Some(0.1)));
         let Scenario { request, load, dataset, .. } = ruled.scenario;
         assert!(request.stream.unwrap().value && request.ignore_eos.unwrap().value);
+        assert_eq!(request.ids.session.unwrap().value[0].value, "x-dynamo-session-id");
         assert_eq!(load.duration.unwrap().value.0.as_secs(), 1800);
-        assert_eq!(load.cache.unwrap().value, Cache::Salt);
+        let lanes = load.lanes;
+        assert_eq!((lanes.shares(), lanes.warmup(), lanes.salt()), (Some([0.0, 1.0]), 10, true));
+        assert_eq!(lanes.idle_most.unwrap().value.0.as_secs(), 10);
         let config = serde_json::Value::Object(dataset.config.to_json());
-        assert_eq!(config, json!({"replay": "sessions", "max-idle": 10}));
-        assert_eq!(open.len(), 3, "{open:?}");
+        assert_eq!(config, json!({"replay": "sessions"}));
+        assert!(open.is_empty(), "{open:?}");
         // Another dataset has no such keys, so it sets its own delays.
-        let (other, open) = under(agentx(), source("")).unwrap();
+        let (other, open) = under(agentx(), source(""), false).unwrap();
         assert!(other.scenario.dataset.config.is_empty());
-        assert!(open.len() > 3, "{open:?}");
+        assert_eq!(open.len(), 2, "{open:?}");
     }
+
+    const CONTRADICTIONS: &str = "config = { replay = \"timestamps\", max-idle = 60, time-scale = 2, on-too-long = \"truncate\" }\n\
+         [load]\nduration = \"60s\"\n[load.lanes]\nidle-most = \"5s\"\nsalt = false\n\
+         [request]\nstream = false\nignore-eos = false\n[request.ids]\nsession = \"x-session-id\"\n";
+    const CONTRADICTED: [&str; 10] = [
+        "load.duration",
+        "request.stream",
+        "request.ignore-eos",
+        "dataset.config.replay",
+        "dataset.config.max-idle",
+        "dataset.config.time-scale",
+        "load.lanes.idle-most",
+        "load.lanes.salt",
+        "request.ids.session",
+        "dataset.config.on-too-long",
+    ];
 
     #[test]
     fn reports_every_contradiction_at_once() {
-        let text = format!(
-            "{TRACE}config = {{ replay = \"timestamps\", max-idle = 60, on-too-long = \"truncate\" }}\n\
-             [load]\nduration = \"60s\"\ncache = \"keep\"\n[request]\nstream = false\nignore-eos = false\n"
-        );
-        let mut rules =
-            Rules { name: "agentx", traced: true, open: Vec::new(), faults: Faults::default() };
+        let text = format!("{TRACE}{CONTRADICTIONS}");
+        let mut rules = Rules {
+            name: "agentx",
+            traced: true,
+            open: Vec::new(),
+            loosened: None,
+            faults: Faults::default(),
+        };
         let mut written = source(&text).scenario;
         rules.last(agentx(), &mut written);
         for rule in agentx().rules {
@@ -242,25 +330,26 @@ mod tests {
         let found: Vec<&str> = (rules.faults.scenario.iter())
             .map(|problem| problem.message().split('`').nth(1).unwrap())
             .collect();
-        let keys = [
-            "load.duration",
-            "request.stream",
-            "request.ignore-eos",
-            "dataset.config.replay",
-            "dataset.config.max-idle",
-            "load.cache",
-            "dataset.config.on-too-long",
-        ];
-        assert_eq!(found, keys);
+        assert_eq!(found, CONTRADICTED);
+    }
+
+    #[test]
+    fn loosened_rules_stay_as_they_are_set_and_are_named() {
+        let text = format!("{TRACE}{CONTRADICTIONS}");
+        let (ruled, _) = under(agentx(), source(&text), true).unwrap();
+        let loosened = ruled.rules.unwrap().loosened;
+        let named = loosened.iter().map(|loosened| loosened.split('`').nth(1).unwrap());
+        assert_eq!(named.collect::<Vec<_>>(), CONTRADICTED);
+        assert!(!ruled.scenario.request.stream.unwrap().value);
     }
 
     #[test]
     fn mlperf_requires_poisson_arrivals() {
         let preset = Preset::find("mlperf-server").unwrap();
         let (ruled, _) =
-            under(preset, source("[load]\narrival = \"poisson\"\nrate = 4.0\n")).unwrap();
+            under(preset, source("[load]\narrival = \"poisson\"\nrate = 4.0\n"), false).unwrap();
         assert!(ruled.scenario.load.duration.is_none());
         let even = source("[load]\narrival = \"constant\"\nrate = 4.0\n");
-        assert!(under(preset, even).is_err());
+        assert!(under(preset, even, false).is_err());
     }
 }

@@ -210,7 +210,7 @@ impl Args {
     /// The scenario, under the rules of the benchmark if one is named.
     fn ruled(&self, source: Source) -> Result<Source, Failure> {
         match &self.preset {
-            Some(name) => rules::applied(rules::named(name)?, source),
+            Some(name) => rules::applied(rules::named(name)?, source, false),
             None => Ok(source),
         }
     }

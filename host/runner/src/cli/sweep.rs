@@ -56,6 +56,9 @@ pub struct Args {
     /// The rules of a published benchmark whose result is a curve, such as agentx
     #[arg(long, value_name = "NAME", env = "RUNNER_SWEEP_PRESET")]
     preset: Option<String>,
+    /// Measure although the scenario contradicts rules of the preset; the runs are invalid
+    #[arg(long, env = "RUNNER_SWEEP_LOOSEN_RULES", requires = "preset")]
+    loosen_rules: bool,
     /// Measure every load N times, with a seed of its own for each time
     #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -158,7 +161,7 @@ impl Args {
                     format!("`{name}` varies the number of sessions: give --session-counts");
                 Err(Failure::command_line(message))
             }
-            (true, true) => rules::applied(preset, source),
+            (true, true) => rules::applied(preset, source, self.loosen_rules),
         }
     }
 

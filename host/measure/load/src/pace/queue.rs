@@ -25,6 +25,16 @@ impl<Item> Queue<Item> {
         self.waiting.insert((follower.due, self.pushed), follower.item);
     }
 
+    /// Has every follower due this much earlier.
+    pub(super) fn advance(&mut self, span: Nanos) {
+        if span > Nanos::ZERO {
+            let waiting = std::mem::take(&mut self.waiting).into_iter();
+            let earlier = waiting
+                .map(|Reverse(entry)| Reverse(Entry { due: entry.due.since(span), ..entry }));
+            self.waiting = earlier.collect();
+        }
+    }
+
     pub(super) fn due(&self) -> Option<Nanos> {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
     }

@@ -10,6 +10,7 @@ use crate::summary::Summary;
 const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     rules::nothing_answered,
     rules::failures,
+    rules::rules_broken,
     rules::not_sent,
     fleet::agent_lost,
     fleet::agent_failed,

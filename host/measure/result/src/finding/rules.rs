@@ -60,12 +60,47 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
         let own = failed.saturating_sub(count);
         format!(", {own} of them by themselves and {count} because a request that they depend on had failed")
     });
+    let long = match summary.requests.context_overflows {
+        0 => String::new(),
+        count => format!(", {count} of them because the context is too long"),
+    };
     Some(Id::Failures.finding(
         severity,
-        format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{hidden}"),
+        format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{long}{hidden}"),
         "latency covers answered requests only: failed requests, often the slowest, are missing, and each failure reduced the server's load",
         "look at the failures by class and at their messages; lower the load, or fix the server",
     ))
+}
+
+/// Finds the rules of a published benchmark that the run did not keep: settings that contradict
+/// them, and shares of failures beyond their limits.
+pub(super) fn rules_broken(summary: &Summary) -> Option<Finding> {
+    let rules = summary.run.rules.as_ref()?;
+    let requests = &summary.requests;
+    let total = requests.total.max(1) as f64;
+    let other = requests.failed.saturating_sub(requests.context_overflows);
+    let shares = [
+        (requests.context_overflows, rules.context_overflow_most, "had too long a context"),
+        (other, rules.failures_most, "failed otherwise"),
+    ];
+    let beyond = shares.into_iter().filter_map(|(count, most, what)| {
+        let (share, most) = (count as f64 / total, most?);
+        (share > most).then(|| {
+            let (share, most) = (share * 100.0, most * 100.0);
+            format!(
+                "{count} of {} requests {what} ({share:.1} %, at most {most} %)",
+                requests.total
+            )
+        })
+    });
+    let broken: Vec<String> = rules.loosened.iter().cloned().chain(beyond).collect();
+    (!broken.is_empty()).then(|| {
+        Id::RulesBroken.invalid(
+            format!("the run does not keep the rules of {}: {}", rules.name, broken.join("; ")),
+            "a result under the benchmark's name must come from a run by all of its rules",
+            "measure again by the rules, or without `--preset` for a measurement of your own",
+        )
+    })
 }
 
 /// States the failures that a percentile over the answered requests hides: its value if failures

@@ -8,7 +8,7 @@ mod vitals;
 use super::raise::findings;
 use super::*;
 use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
-use crate::summary::{RunFacts, Summary, Tokenizer};
+use crate::summary::{Rules, RunFacts, Summary, Tokenizer};
 use model::exchange::Kind::{End, Text};
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;
@@ -395,5 +395,36 @@ fn the_worst_comes_first_and_decides() {
 fn names_equal_the_serialized_names() {
     for rule in Id::ALL {
         assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
+    }
+}
+
+/// AgentX's limits: more than 1 % of context overflows, and more than 10 % of other failures.
+#[test]
+fn broken_rules_of_a_benchmark_are_named() {
+    let rules = Rules {
+        name: "agentx".into(),
+        loosened: Vec::new(),
+        context_overflow_most: Some(0.01),
+        failures_most: Some(0.1),
+    };
+    const LONG: &str = "This model's Maximum Context is 10 tokens";
+    for (overflows, others, loosened, expected) in [
+        (1, 10, &[][..], None),
+        (2, 0, &[], Some("2 of 100 requests had too long a context (2.0 %, at most 1 %)")),
+        (0, 11, &[], Some("11 of 100 requests failed otherwise (11.0 %, at most 10 %)")),
+        (0, 0, &["`load.duration` contradicts"], Some("`load.duration` contradicts")),
+    ] {
+        let (mut facts, mut run) = sound();
+        for exchange in &mut run[..overflows] {
+            *exchange = failed(exchange.clone(), Class::HttpStatus, LONG);
+        }
+        run[50..50 + others].iter_mut().for_each(|exchange| fail(exchange, Class::HttpStatus));
+        let loosened = loosened.iter().map(|text| (*text).to_owned()).collect();
+        facts.run.rules = Some(Rules { loosened, ..rules.clone() });
+        let found = finding(&facts, &run, Id::RulesBroken);
+        let seen = found.as_ref().map(|(_, seen, _)| seen.as_str());
+        assert_eq!(found.is_some(), expected.is_some(), "{seen:?}");
+        assert!(seen.unwrap_or_default().contains(expected.unwrap_or_default()), "{seen:?}");
+        assert_eq!(Summary::new(&facts, &run).requests.context_overflows, overflows as u64);
     }
 }

@@ -189,6 +189,7 @@ impl<'a> Gather<'a> {
             }
             Outcome::Incomplete { class, reason, message } => {
                 self.requests.failed += 1;
+                self.requests.context_overflows += u64::from(exchange.overflows_context());
                 held_back |= *class == Class::NotSent;
                 let status = exchange.status.filter(|_| *class == Class::HttpStatus);
                 let messages = self.messages.entry(*class).or_default();

@@ -36,6 +36,9 @@ pub struct Requests {
     /// Requests whose prompt and longest answer together have more tokens than the model's context.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub beyond_context: u64,
+    /// Failed requests for which the server's error says that the context is too long.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub context_overflows: u64,
     /// Replies with an error status that the backend accepted and read as answers, by status.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accepted_errors: BTreeMap<u16, u64>,

@@ -40,6 +40,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             goodput: plan.goodput.clone(),
             thresholds: plan.thresholds.clone(),
             tokenizer: Some(plan.tokenizer.summary()),
+            rules: plan.rules.clone(),
             insecure: plan.connection.trust.insecure,
             plugins: plan.plugins(),
             sandbox: Some(plan.sandbox.clone()),

@@ -7,7 +7,7 @@ use super::{contradicts, unless};
 use crate::field::place;
 use crate::scenario::Scenario;
 use model::arrival::Shape;
-use model::session::Cache;
+use model::session::{Cache, Users};
 use reader::words::joined;
 use reader::{Located, Place, Problem};
 
@@ -189,6 +189,47 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         }
     }
     stages(load, problems);
+    lanes(load, problems);
+}
+
+/// Checks the start of lanes, and the keys that lanes need or replace.
+fn lanes(load: &Load, problems: &mut Vec<Problem>) {
+    let Some(at) = load.lanes.place() else { return };
+    let mut check = |message: &str, place: &Place, help: &str| {
+        problems.push(Problem::new(message).at(place.clone(), "here").help(help));
+    };
+    match &load.lanes.start_at {
+        None => check(
+            "`load.lanes` needs a `start-at`",
+            at,
+            "add for instance `start-at = [0.25, 0.75]` to [load.lanes]; [0, 0] begins with the first request",
+        ),
+        Some(shares) if load.lanes.shares().is_none() => check(
+            "`load.lanes.start-at`: expected two numbers from 0 to 1, the lower one first",
+            &shares.place,
+            "use for instance `start-at = [0.25, 0.75]`",
+        ),
+        Some(_) => {}
+    }
+    if load.meant_arrival() != Some(Arrival::Closed) || load.users() != Users::Sessions {
+        let help = "set `concurrency` to the number of lanes, and leave `users` out";
+        check("`load.lanes` needs a closed loop whose users have sessions", at, help);
+    }
+    if load.duration.is_none() {
+        let help = "add for instance `duration = \"30m\"` to [load], or --duration 30m";
+        check("`load.lanes` needs a `duration`, because its sessions have no end", at, help);
+    }
+    let replaced = [
+        ("warmup", place(&load.warmup)),
+        ("warming", place(&load.warming)),
+        ("think-time", place(&load.think_time)),
+    ];
+    for (key, at) in replaced {
+        if let Some(at) = at {
+            let help = "lanes warm up by their sessions' own requests and pause as recorded; leave the key out";
+            check(&format!("`load.{key}` contradicts `load.lanes`"), at, help);
+        }
+    }
 }
 
 fn first_stage(load: &Load) -> Option<&Place> {

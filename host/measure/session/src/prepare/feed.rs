@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::item::Item;
+use super::item::{Item, Stocked};
 use crate::lock;
 use load::pace::{Next, Signal};
 use load::thread_group::GroupThread;
@@ -22,26 +22,24 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// left to itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Requests in waiting, in order.
-pub struct Feed {
-    pub(super) stock: Arc<Stock>,
+/// Requests in waiting, or whole sessions, in order.
+pub struct Feed<T = Item> {
+    pub(super) stock: Arc<Stock<T>>,
     pub(super) thread: Option<GroupThread<()>>,
     pub(super) signal: Signal,
 }
 
 /// The requests that lie ready, and their limit.
-#[derive(Default)]
-pub(super) struct Stock {
+pub(super) struct Stock<T> {
     /// Most requests that may lie ready.
     most: usize,
-    state: Mutex<StockState>,
+    state: Mutex<StockState<T>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct StockState {
+struct StockState<T> {
     bytes: usize,
-    items: VecDeque<Item>,
+    items: VecDeque<T>,
     complete: bool,
     unwanted: bool,
     /// The requests that must be ready before somebody who waits for them is woken.
@@ -49,10 +47,10 @@ struct StockState {
     waits_for_room: bool,
 }
 
-impl Feed {
+impl<T: Stocked> Feed<T> {
     /// The next request. If preparation is behind and this may wait, waits until the run is
     /// stopped.
-    pub fn next(&self, may_wait: bool) -> Next<Item> {
+    pub fn next(&self, may_wait: bool) -> Next<T> {
         let mut state = lock(&self.stock.state);
         loop {
             if let Some(item) = state.items.pop_front() {
@@ -87,7 +85,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl<T> Drop for Feed<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.stock.state);
         state.unwanted = true;
@@ -106,30 +104,42 @@ impl Drop for Feed {
 }
 
 /// Marks the stock as complete, whatever ends the preparation.
-pub(super) struct Completing(pub(super) Arc<Stock>);
+pub(super) struct Completing<T>(pub(super) Arc<Stock<T>>);
 
-impl Drop for Completing {
+impl<T> Drop for Completing<T> {
     fn drop(&mut self) {
-        self.0.complete();
+        lock(&self.0.state).complete = true;
+        self.0.changed.notify_all();
     }
 }
 
-impl Stock {
+impl<T> Stock<T> {
     pub(super) fn new(most: usize) -> Self {
-        Stock { most, ..Stock::default() }
+        let state = StockState {
+            bytes: 0,
+            items: VecDeque::new(),
+            complete: false,
+            unwanted: false,
+            wanted: None,
+            waits_for_room: false,
+        };
+        Stock { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Waits for a change, at most this long.
     fn wait<'s>(
         &'s self,
-        state: MutexGuard<'s, StockState>,
+        state: MutexGuard<'s, StockState<T>>,
         most: Duration,
-    ) -> MutexGuard<'s, StockState> {
+    ) -> MutexGuard<'s, StockState<T>> {
         self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
+}
+
+impl<T: Stocked> Stock<T> {
     /// Waits for room, then adds an item. False if nothing needs it any more.
-    pub(super) fn add(&self, item: Item) -> bool {
+    pub(super) fn add(&self, item: T) -> bool {
         let mut state = lock(&self.state);
         while (state.bytes >= AHEAD_BYTES || state.items.len() >= self.most) && !state.unwanted {
             state.waits_for_room = true;
@@ -146,7 +156,7 @@ impl Stock {
         !state.unwanted
     }
 
-    fn took(&self, state: &mut StockState, item: &Item) {
+    fn took(&self, state: &mut StockState<T>, item: &T) {
         state.bytes -= item.bytes();
         let (room, ready) = (STEP.min(self.most / 4), state.items.len());
         if state.waits_for_room && (ready + room <= self.most || ready == 0) {
@@ -154,8 +164,4 @@ impl Stock {
         }
     }
 
-    fn complete(&self) {
-        lock(&self.state).complete = true;
-        self.changed.notify_all();
-    }
 }

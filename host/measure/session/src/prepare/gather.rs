@@ -7,6 +7,7 @@ use crate::pending::{PendingRequest, prompt_bytes};
 use crate::sessions::graph::{Graph, MOST, Policy};
 use crate::sessions::place::Entry;
 use model::exchange::Phase;
+use model::session::AfterFailure;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};
 
@@ -22,6 +23,18 @@ pub(crate) struct Gathering {
 
 /// The most bytes of prompts of one session.
 const MOST_BYTES: usize = 1 << 30;
+
+/// The rules by which a plan's sessions continue. Lanes replay a recording, so a failure does not
+/// end a stream.
+pub(crate) fn policy(plan: &Plan) -> Policy {
+    let has_lanes = plan.load.lanes.is_some();
+    let after_failure = plan.request.after_failure;
+    Policy {
+        history: plan.request.history,
+        after_failure: if has_lanes { AfterFailure::Continue } else { after_failure },
+        by_last: has_lanes,
+    }
+}
 
 /// A session with all its samples.
 pub(crate) struct Whole {
@@ -96,15 +109,21 @@ impl Whole {
         {
             return Ok(Some(writer.write(PendingRequest::alone(index, Phase::Measure, sample))));
         }
-        let policy =
-            Policy { history: plan.request.history, after_failure: plan.request.after_failure };
         let descendants = u32::try_from(self.samples.len() - 1).unwrap_or(u32::MAX);
-        let mut graph = Graph::new(self.samples, policy)?;
+        let mut graph = Graph::new(self.samples, policy(plan))?;
         let root = graph.compose(0)?;
         let item = writer.write(PendingRequest {
             descendants,
             ..PendingRequest::of_session(graph.index(0), root)
         });
         Ok(Some(Item { entry: Some(Entry::Root(Box::new(graph))), ..item }))
+    }
+
+    /// The session for a lane; nothing if this slice of the plan does not hold it.
+    pub(crate) fn tree(self, plan: &Plan) -> Result<Option<Graph>, String> {
+        if !plan.holds(self.number) {
+            return Ok(None);
+        }
+        Graph::new(self.samples, policy(plan)).map(Some)
     }
 }

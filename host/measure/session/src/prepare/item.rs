@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::authenticate::Outgoing;
+use crate::sessions::graph::Graph;
 use crate::sessions::place::Entry;
 use load::drive::demand::Course;
 use model::exchange::{Outcome, Prepared};
@@ -30,12 +31,24 @@ pub struct ReadyRequest {
     pub session: Option<Arc<str>>,
 }
 
-impl Item {
-    pub(super) fn bytes(&self) -> usize {
+/// A thing that lies ready until the load needs it.
+pub trait Stocked {
+    /// Its memory, more or less.
+    fn bytes(&self) -> usize;
+}
+
+impl Stocked for Item {
+    fn bytes(&self) -> usize {
         let session = match &self.entry {
             Some(Entry::Root(graph)) => graph.bytes(),
             Some(Entry::Node(_)) | None => 0,
         };
         REQUEST_BYTES + self.prepared.sample.request_bytes as usize + session
+    }
+}
+
+impl Stocked for Graph {
+    fn bytes(&self) -> usize {
+        Graph::bytes(self)
     }
 }

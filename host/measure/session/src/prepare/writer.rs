@@ -12,7 +12,7 @@ use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
 use crate::decode::way_back::outgoing;
 use crate::lease::Prepared;
-use crate::parts::Parts;
+use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
 use crate::prompts;
 use crate::reuse::SentPrompts;
@@ -20,7 +20,7 @@ use http::header::HeaderName;
 use load::drive::demand::{Course, First};
 use load::transport::websocket::Message;
 use model::connection::Version;
-use model::exchange::{self, Class, Outcome, SampleFacts, Turn};
+use model::exchange::{self, Class, Outcome, Phase, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::identity::{Identities, Member};
@@ -118,7 +118,8 @@ impl Writer {
             released: pending.composed.released,
             forces_length: false,
             ids: self.identities.ids(&Member {
-                phase: pending.phase,
+                // A lane sends each request once, and its sessions keep their ids from its warm-up.
+                phase: if pending.lane.is_some() { Phase::Measure } else { pending.phase },
                 index: pending.index,
                 root: lineage.map_or(pending.index, |lineage| lineage.root),
                 session,
@@ -176,12 +177,18 @@ impl Writer {
         if let Some(tokens) = self.settings.output_tokens {
             pending.composed.sample.output_tokens = Some(tokens);
         }
+        let lane = pending.lane.as_ref();
+        if lane.is_some_and(|lane| lane.is_primer) {
+            pending.composed.sample.output_tokens = Some(1);
+        }
         if pending.composed.sample.adapter.is_none() {
             pending.composed.sample.adapter = self.plan.adapter(pending.index).map(str::to_owned);
         }
-        let (system, salt) = (&self.plan.request.system_prompt, &self.plan.load.salt);
+        let own = lane.and_then(|lane| lane.salt.as_deref());
+        let (system, salt) =
+            (&self.plan.request.system_prompt, own.or(self.plan.load.salt.as_ref()));
         let before = message_count(&pending.composed.sample.prompt);
-        front::put(&mut pending.composed.sample.prompt, system.as_deref(), salt.as_ref());
+        front::put(&mut pending.composed.sample.prompt, system.as_deref(), salt);
         if let Some(earlier) = &mut pending.composed.earlier {
             // The request before began with the same message of instructions.
             earlier.messages +=
@@ -210,6 +217,11 @@ impl Writer {
             }
         };
         Item { prepared, request, entry: None }
+    }
+
+    /// Ends the run.
+    pub fn abort(&self, why: RunError) {
+        self.failures.abort(why);
     }
 
     /// A request that cannot be written, because its dataset broke the contract.

@@ -15,7 +15,7 @@ use reader::Located;
 use result::metric::Objective;
 use result::summary::Price;
 use result::threshold::Threshold;
-use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions, WatchedDevices};
+use scenario::plan::{Amount, Cancel, Controls, Lanes, Load, RequestOptions, WatchedDevices};
 use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, ServerSeries, Stage};
 
 /// Returns the number of requests and their due times: by default all at once, after one to warm
@@ -43,9 +43,10 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         session_memory: load.session_memory().0,
         salted: load.meant_cache() == Cache::Salt,
         salt: None,
-        warmup: narrow(load.warmup()),
+        warmup: if load.lanes.place().is_some() { 0 } else { narrow(load.warmup()) },
         warming: load.warming(),
         warmup_limit: None,
+        lanes: lanes(&load.lanes),
         seed: load.seed(),
     };
     match planned.warming {
@@ -57,6 +58,16 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
             ..planned
         },
     }
+}
+
+fn lanes(lanes: &scenario::Lanes) -> Option<Lanes> {
+    Some(Lanes {
+        start_at: lanes.shares()?,
+        warmup: narrow(lanes.warmup()),
+        warmup_grace: lanes.warmup_grace().0.into(),
+        idle_most: value(&lanes.idle_most).map(|most| most.0.into()),
+        salt: lanes.salt(),
+    })
 }
 
 fn arrival_of(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 pub use plugins::load::Shipped;
 use reader::Located;
+use result::summary::Rules;
 use scenario::Scenario;
 use scenario::plan::Slice;
 
@@ -30,6 +31,8 @@ pub struct Source {
     /// The server's names for its model, if it was asked: its tokenizer is looked for under these
     /// names if the scenario names none.
     pub served: Vec<String>,
+    /// The rules of a published benchmark that the scenario was laid under, if it was.
+    pub rules: Option<Rules>,
     /// The part of the plan to run; absent for the whole.
     pub slice: Option<Slice>,
 }

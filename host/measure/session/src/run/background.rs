@@ -51,7 +51,7 @@ pub(super) struct Rest {
     continuers: Vec<GroupThread<()>>,
     recorder: GroupThread<Result<(), RecordError>>,
     live: Arc<Live>,
-    failures: FailureLimit,
+    pub(super) failures: FailureLimit,
 }
 
 impl Background {

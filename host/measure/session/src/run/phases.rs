@@ -9,9 +9,12 @@ use crate::decode::failures::failed;
 use crate::live::Phase;
 use crate::parts::RunError;
 use crate::prepare::{Item, Preparation};
+use crate::sessions::lanes::{Lanes, Tree};
 use load::drive::worker_handle::{WorkerHandle, idlest};
 use load::drive::{Job, Order};
-use load::pace::{HandedRequest, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
+use load::pace::{
+    self, HandedRequest, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace,
+};
 use load::thread_group::trip;
 use load::vitals::Watch;
 use model::arrival::{Arrival, Due};
@@ -24,7 +27,7 @@ use model::target::listed;
 use model::timings::Stage;
 use model::units::Nanos;
 use result::summary::NOT_SENT;
-use scenario::plan::Amount;
+use scenario::plan::{self, Amount};
 
 /// Seconds' worth of requests that must be ready before a run with a fixed rate begins.
 const READY_SECONDS: f64 = 2.0;
@@ -58,6 +61,19 @@ impl Phases<'_> {
     /// Runs the phases; returns when every reply has ended.
     pub(super) async fn conduct(
         &self,
+        preparation: Preparation,
+        newsfeed: Newsfeed<Item>,
+        server_control: Option<ServerControl<'_>>,
+    ) -> Result<(), RunError> {
+        let conducted = self.conduct_phases(preparation, newsfeed, server_control).await;
+        if let Some(lanes) = self.run.background.rest.sessions.lanes.get() {
+            lanes.close();
+        }
+        conducted
+    }
+
+    async fn conduct_phases(
+        &self,
         mut preparation: Preparation,
         mut newsfeed: Newsfeed<Item>,
         mut server_control: Option<ServerControl<'_>>,
@@ -73,19 +89,26 @@ impl Phases<'_> {
         };
         let warmup = warmup?;
         let wanted = self.ready(preparation.is_for_a_time());
-        let feed = preparation.start(wanted).map_err(RunError::Thread)?;
         let live = &self.run.control.live;
         let began = self.run.clock.now();
         let mut opening = None;
-        feed.wait(wanted, |ready| {
-            live.ready.store(ready as u64, Ordering::Relaxed);
-            if opening.is_none()
-                && ends_soon(self.run.clock.now().since(began), ready as u64, wanted)
-            {
-                opening = Some(self.open_connections(warmup.len()));
-            }
-            !self.run.control.signal.is_stopped()
-        });
+        let lanes = self.run.plan.load.lanes;
+        let (mut feed, mut trees) = (None, Vec::new());
+        if let Some(options) = lanes {
+            trees = self.lanes(preparation, options)?;
+        } else {
+            let requests = preparation.start(wanted).map_err(RunError::Thread)?;
+            requests.wait(wanted, |ready| {
+                live.ready.store(ready as u64, Ordering::Relaxed);
+                if opening.is_none()
+                    && ends_soon(self.run.clock.now().since(began), ready as u64, wanted)
+                {
+                    opening = Some(self.open_connections(warmup.len()));
+                }
+                !self.run.control.signal.is_stopped()
+            });
+            feed = Some(requests);
+        }
         live.timings.reach(Stage::RequestsReady);
         let opening = opening.unwrap_or_else(|| self.open_connections(warmup.len()));
         self.opened(opening).await?;
@@ -94,6 +117,10 @@ impl Phases<'_> {
         if !warmup.is_empty() {
             live.enter(Phase::WarmUp);
             self.warm_up(warmup, framing, &mut key).await;
+        }
+        if let Some(options) = lanes {
+            live.enter(Phase::WarmUp);
+            self.warm_lanes(trees, options, (&mut newsfeed, framing), &mut key).await?;
         }
         let gate = self.run.control.gate.as_ref();
         if let (Some(gate), Some(_)) = (gate, &server_control) {
@@ -124,7 +151,11 @@ impl Phases<'_> {
             let watch = self.run.vitals.as_ref().map(|vitals| vitals.watch(group)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.run.plan.due_times(&self.run.parts.trace);
+            // Every request of lanes comes as news.
+            let due_times = due_times.take(if lanes.is_some() { 0 } else { usize::MAX });
+            self.run.background.rest.sessions.resume(None, start);
             let next = |may_wait| {
+                let Some(feed) = &feed else { return Next::None };
                 if self.run.background.rest.sessions.memory.has_room(self.run.clock.now()) {
                     feed.next(may_wait)
                 } else {
@@ -196,6 +227,65 @@ impl Phases<'_> {
                 return;
             }
         }
+    }
+
+    /// Opens the lanes: the first session of each, at its instant.
+    fn lanes(
+        &self,
+        preparation: Preparation,
+        options: plan::Lanes,
+    ) -> Result<Vec<(u32, Tree)>, RunError> {
+        let Running { plan, parts, .. } = self.run;
+        let count = plan.slots().unwrap_or_default();
+        let feed = preparation.start_trees(count as u64).map_err(RunError::Thread)?;
+        let (first, step) = plan.users();
+        let numbers = (0..u32::try_from(count).unwrap_or(u32::MAX)).map(|lane| first + lane * step);
+        let lanes = Lanes::new(plan, options, feed, (parts.run_id, &parts.tokenizer));
+        let trees = lanes.begin(numbers);
+        let _ = self.run.background.rest.sessions.lanes.set(lanes);
+        trees
+    }
+
+    /// Warms the lanes up: the state of each live conversation, and then further requests of each
+    /// lane without pauses. Fails if any of these requests does.
+    async fn warm_lanes(
+        &self,
+        trees: Vec<(u32, Tree)>,
+        options: plan::Lanes,
+        (newsfeed, framing): (&mut Newsfeed<Item>, Framing),
+        key: &mut u64,
+    ) -> Result<(), RunError> {
+        let sessions = &self.run.background.rest.sessions;
+        let mut reach = sessions.prime(trees, self.run.clock.now())?;
+        for primers in [0, options.warmup] {
+            let now = self.run.clock.now();
+            if primers > 0 {
+                sessions.resume(Some(primers), now);
+                reach = Nanos::ZERO;
+            }
+            let duration = Some(reach + options.warmup_grace);
+            let none = |_| Next::None;
+            let feed = (&mut *newsfeed, none);
+            self.phase((now, duration), std::iter::empty(), feed, framing, key).await;
+            let live = &self.run.control.live;
+            let mut seen = live.primed();
+            // Replies are on record a little after they have ended.
+            while seen.ended < *key && !self.run.control.signal.is_stopped() {
+                self.rest(Nanos(1_000_000)).await;
+                seen = live.primed();
+            }
+            if self.run.control.signal.is_stopped() {
+                return Ok(());
+            }
+            if let Some(first) = seen.first {
+                let (failed, sent) = (seen.failed, *key);
+                return Err(RunError::WarmUp { failed, sent, first });
+            }
+            if options.warmup == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns when the measurement begins: now, or when it does for all that begin together.
@@ -292,8 +382,9 @@ impl Phases<'_> {
         framing: Framing,
         key: &mut u64,
     ) -> u64 {
-        let slots = self.run.plan.slots();
         let load = &self.run.plan.load;
+        // A lane's session may have several requests in flight.
+        let slots = self.run.plan.slots().filter(|_| load.lanes.is_none());
         let thinking = match load.arrival {
             Arrival::Closed { think, .. } => think.map(|think| {
                 let (first, step) = self.run.plan.users();
@@ -308,6 +399,7 @@ impl Phases<'_> {
             by_session: load.users == Users::Sessions,
             capped: load.arrival.is_open() && slots.is_some(),
             thinking,
+            lanes: load.lanes.map(|lanes| pace::Lanes { idle_most: lanes.idle_most }),
         };
         let signal = &self.run.control.signal;
         let unsent =
@@ -320,6 +412,9 @@ impl Phases<'_> {
         if self.run.control.live.phase() == Phase::Measuring {
             self.run.background.rest.sessions.close();
             self.run.control.live.enter(Phase::Draining);
+        }
+        if load.lanes.is_some() && self.run.control.live.phase() == Phase::WarmUp {
+            self.end_grace(*key);
         }
         drain(&self.run.clock, signal, || signal.is_stopped()).await;
         if signal.is_stopped() {
@@ -335,6 +430,17 @@ impl Phases<'_> {
             drain(&self.run.clock, signal, || false).await;
         }
         unsent
+    }
+
+    /// Ends the run if replies of a lanes' warm-up are missing, whose time is over.
+    fn end_grace(&self, sent: u64) {
+        let signal = &self.run.control.signal;
+        let failed = signal.in_flight() as u64;
+        if failed > 0 && !signal.is_stopped() {
+            let first = "no reply within `warmup-grace` of [load.lanes]".to_owned();
+            self.run.background.rest.failures.abort(RunError::WarmUp { failed, sent, first });
+            signal.abort();
+        }
     }
 
     /// The worker for a request: the least busy, but always the same for a conversation, whose

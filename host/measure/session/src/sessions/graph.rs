@@ -13,6 +13,10 @@ use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
 use std::sync::Arc;
 
+pub use lane::{Entered, Primer, Recording};
+
+mod lane;
+
 /// The most requests of a session.
 pub const MOST: usize = 100_000;
 
@@ -22,6 +26,9 @@ pub struct Policy {
     pub history: History,
     /// The treatment of requests that depend on one that failed.
     pub after_failure: AfterFailure,
+    /// True if the dependency that is met last decides alone when a request is due, and not the
+    /// latest due time: a lane's join begins with the end of the last sub-agent.
+    pub by_last: bool,
 }
 
 pub struct Graph {
@@ -196,6 +203,11 @@ impl Graph {
         prompts.sum::<usize>() + self.nodes.len() * size_of::<Node>()
     }
 
+    /// The number of requests that depend on the first, directly or through others.
+    pub fn followers_of_root(&self) -> u32 {
+        u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
+    }
+
     pub fn due(&self, node: usize) -> Nanos {
         self.nodes[node].due
     }
@@ -273,7 +285,7 @@ impl Graph {
             edge.is_met = true;
             let (to, due) = (edge.to, at + edge.delay);
             let follower = &mut self.nodes[to];
-            follower.due = follower.due.max(due);
+            follower.due = if self.policy.by_last { due } else { follower.due.max(due) };
             follower.released = Some(follower.released.map_or(due, |first| first.min(due)));
             follower.waits_for -= 1;
             if follower.waits_for == 0 && follower.state == State::Waiting {
@@ -441,17 +453,22 @@ pub(crate) fn quotes(prompt: &Prompt) -> Vec<&str> {
 }
 
 fn fill(prompt: &mut Prompt, answers: &HashMap<String, String>) {
+    each_part(prompt, |part| {
+        if let Part::Answer(of) = part {
+            let text = answers.get(of).cloned().unwrap_or_default();
+            *part = Part::Text(text);
+        }
+    });
+}
+
+/// Changes every part of a prompt's own messages.
+fn each_part(prompt: &mut Prompt, change: impl FnMut(&mut Part)) {
     let messages = match prompt {
         Prompt::Messages(messages) => messages,
         Prompt::Continuation(next) => &mut next.messages,
         _ => return,
     };
-    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
-        if let Part::Answer(of) = part {
-            let text = answers.get(of).cloned().unwrap_or_default();
-            *part = Part::Text(text);
-        }
-    }
+    messages.iter_mut().flat_map(|message| &mut message.parts).for_each(change);
 }
 
 #[cfg(test)]

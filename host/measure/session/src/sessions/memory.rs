@@ -59,6 +59,11 @@ impl Memory {
         has_room
     }
 
+    /// The bytes that the sessions may take.
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+
     /// The figures at the end of the load, if there were sessions.
     pub fn figures(&self, now: Nanos) -> Option<SessionMemory> {
         let peak = self.peak.load(Ordering::Relaxed) as u64;

@@ -1,9 +1,11 @@
 //! The place of a request in its session.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::graph::Graph;
 use model::units::Nanos;
+use scenario::plan::Salt;
 
 /// The place of a request in its session.
 #[derive(Clone)]
@@ -23,6 +25,26 @@ pub(super) struct Session {
     pub(super) bytes: usize,
     /// True if the pacer knows that it is over.
     pub(super) is_announced: bool,
+    /// Its lane, if it is in one.
+    pub(super) lane: Option<InLane>,
+}
+
+/// The state of a session in a lane.
+pub(super) struct InLane {
+    pub(super) number: u32,
+    pub(super) salt: Option<Arc<Salt>>,
+    /// Requests that wait for no reply, until the lane goes on.
+    pub(super) held: VecDeque<Held>,
+    /// Number of requests that the lane may still send to warm up; absent once it is measured.
+    pub(super) primers: Option<u32>,
+}
+
+/// A request that waits for no reply.
+pub(super) struct Held {
+    pub(super) node: usize,
+    /// Its pause, from this instant or from when the lane goes on.
+    pub(super) pause: Nanos,
+    pub(super) since: Option<Nanos>,
 }
 
 /// The role of an item in its session, until it is handed on.

@@ -227,3 +227,40 @@ async fn many_sessions_keep_their_think_times() {
         assert_eq!(sent, due, "session {session}, turn {turn}");
     }
 }
+
+/// Two followers a minute away: nothing is in flight for ten seconds at most, and both move.
+#[tokio::test(start_paused = true)]
+async fn idle_lanes_move_all_waiting_requests_forward() {
+    let clock = Clock::start();
+    let signal = Signal::for_task();
+    let (announcer, mut newsfeed) = news::newsfeed(&signal);
+    announcer.expect();
+    let waiting = [(60_000, 'a'), (60_050, 'b'), (75_000, 'c')];
+    announcer.announce(waiting.map(|(at, item)| News::Due(Follower { due: ms(at), item })).into());
+    let lanes = Some(Lanes { idle_most: Some(ms(10_000)) });
+    let paced = Pacing { lanes, ..pacing(None, true, false) };
+    let mut sent = Vec::new();
+    let mut key = 0;
+    pace(
+        &clock,
+        &signal,
+        &paced,
+        std::iter::empty(),
+        &mut newsfeed,
+        |_| Next::None,
+        |item, verdict| {
+            key += 1;
+            let Verdict::Send(Release { due, .. }) = verdict else { panic!("{item} was not sent") };
+            sent.push((item, due.0 / MS, clock.now().0 / MS));
+            let signal = signal.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                signal.release(key, clock.now());
+            });
+            key.into()
+        },
+    )
+    .await;
+    // The reply to `b` ends at 10,150 ms, and ten seconds later the third is due.
+    assert_eq!(sent, [('a', 10_000, 10_000), ('b', 10_050, 10_050), ('c', 20_150, 20_150)]);
+}

@@ -5,7 +5,8 @@ use crate::pending::bare_sample;
 use crate::sessions::history::text_message;
 use plugins::backend::{Continuation, Dependency, Role};
 
-const LIVE: Policy = Policy { history: History::Live, after_failure: AfterFailure::Drop };
+const LIVE: Policy =
+    Policy { history: History::Live, after_failure: AfterFailure::Drop, by_last: false };
 
 fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
     let after = after.iter().map(|(sample, point, delay)| Dependency {
