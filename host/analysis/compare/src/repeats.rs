@@ -8,6 +8,9 @@ use result::summary::Summary;
 use statistics::interval::LEVEL;
 use statistics::{Interval, anytime, mean, student, variance};
 
+/// Fewer repeats have a range and no interval.
+pub const FEWEST: usize = 3;
+
 /// The spread between repeats of a scenario.
 #[model::apply(model::document!)]
 pub struct Repeats {
@@ -46,8 +49,8 @@ pub struct Repeated {
     /// percent. Absent for one run, and if the mean is zero.
     pub variation_percent: Option<f64>,
     /// The interval of the mean of many repeats with 95 % confidence, by Student's distribution;
-    /// absent of one run. Of repeats that stop themselves, it holds whenever one looks, and is
-    /// absent of fewer than three.
+    /// absent of fewer than three: `min` and `max` are the range of two. Of repeats that stop
+    /// themselves, it holds whenever one looks.
     pub interval: Option<Ends>,
 }
 
@@ -68,7 +71,10 @@ pub fn repeats(
     }
     let interval: fn(&[f64]) -> Option<Interval> = match stopped {
         Some(_) => anytime::mean,
-        None => |values| student::interval(values, 1.0 - LEVEL / 100.0),
+        // With one degree of freedom, the interval of a throughput reaches below zero.
+        None => |values| {
+            student::interval(values, 1.0 - LEVEL / 100.0).filter(|_| values.len() >= FEWEST)
+        },
     };
     let figures = figures.iter().filter_map(|figure| repeated(figure, summaries, interval));
     Repeats {
@@ -132,6 +138,9 @@ mod tests {
         );
         let one = repeats("chat", &[summary(100)], None);
         assert_eq!((one.figures[0].variation_percent, one.figures[0].interval), (None, None));
+        // Student's interval of these two reaches from 41 to 169 ms.
+        let two = &repeats("chat", &[100, 110].map(summary), None).figures[0];
+        assert_eq!((two.min, two.max, two.interval), (100.0, 110.0, None));
         assert_eq!(repeats("chat", &[], None).figures, []);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::compared::Form;
 use crate::document::{Document, Table, Text};
-use compare::repeats::{Repeated, Repeats};
+use compare::repeats::{FEWEST, Repeated, Repeats};
 use compare::until::Stopped;
 
 pub fn page(repeats: &Repeats) -> Document {
@@ -19,11 +19,23 @@ pub fn page(repeats: &Repeats) -> Document {
         table.row(cells(figure, repeats.runs));
     }
     page.table(table);
-    page.remark(if repeats.new_requests {
-        "Each run drew new requests, so the intervals hold for new requests of this kind."
-    } else {
-        "All runs sent the same requests, so the intervals leave out new requests."
+    let few = repeats.runs < FEWEST;
+    page.remark(match (repeats.new_requests, few) {
+        (true, true) => "Each run drew new requests.",
+        (true, false) => {
+            "Each run drew new requests, so the intervals hold for new requests of this kind."
+        }
+        (false, true) => "All runs sent the same requests.",
+        (false, false) => {
+            "All runs sent the same requests, so the intervals leave out new requests."
+        }
     });
+    if few {
+        page.remark(
+            "Fewer than three runs have no interval. The median of many such runs lies within the range of two in one case of \
+             two. Three runs (--repeat 3) have an interval.",
+        );
+    }
     for line in repeats.stopped.iter().flat_map(Stopped::lines) {
         page.paragraph(Text::plain(line));
     }

@@ -8,7 +8,15 @@ use std::time::Duration;
 const MS: u64 = 1_000_000;
 
 fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
-    Pacing { origin: Nanos::ZERO, duration: None, slots, by_session, capped, thinking: None, lanes: None }
+    Pacing {
+        origin: Nanos::ZERO,
+        duration: None,
+        slots,
+        by_session,
+        capped,
+        thinking: None,
+        lanes: None,
+    }
 }
 
 /// Runs a phase on a paused clock with replies that take `service` each.

@@ -134,7 +134,6 @@ impl<T> Stock<T> {
     ) -> MutexGuard<'s, StockState<T>> {
         self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
-
 }
 
 impl<T: Stocked> Stock<T> {
@@ -163,5 +162,4 @@ impl<T: Stocked> Stock<T> {
             self.changed.notify_all();
         }
     }
-
 }
