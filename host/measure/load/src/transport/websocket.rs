@@ -10,7 +10,6 @@ pub mod handshake;
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::ReadBuf;
@@ -20,7 +19,6 @@ use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
 use super::connect::{ByteStream, NewConnection};
-use super::poller::Readiness;
 use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
 use super::stamp::Marks;
 use model::frame::FRAME_BYTES;

@@ -2,6 +2,7 @@ use super::*;
 use crate::transport::StampedStream;
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
