@@ -59,6 +59,10 @@ pub struct Found {
     /// The result of a run of its own at the lower end; absent if none was requested, or if there
     /// is no such end.
     pub again: Option<Again>,
+    /// MLPerf's judgement of the highest load that seems to hold; absent if none was requested, or
+    /// no load seems to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stopping: Option<EarlyStopping>,
     /// Loads between the two that could not be run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<f64>,
@@ -81,6 +85,20 @@ pub enum Again {
     Doubtful,
     /// It was not made, or is not valid.
     NotMade,
+}
+
+/// MLPerf's judgement of a load: [`early_stopping`](statistics::early_stopping), which takes
+/// requests as independent, and assumes one look.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct EarlyStopping {
+    /// The load.
+    pub at: f64,
+    /// Requests of all runs at the load.
+    pub requests: u64,
+    /// Further requests that would show that the load holds, if none of them missed a limit; 0 if
+    /// the requests show it.
+    pub missing: u64,
 }
 
 /// A load that failed below one that passed.

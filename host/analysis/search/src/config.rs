@@ -72,6 +72,9 @@ pub struct Config {
     pub seconds_least: f64,
     /// True if the highest passed load is tried again with requests of its own.
     pub confirm: bool,
+    /// True if the answer has MLPerf's judgement beside the search's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub early_stopping: bool,
     /// The seed that the seeds of the runs follow from.
     pub seed: u64,
 }
@@ -105,6 +108,7 @@ impl Config {
             requests_least: 40,
             seconds_least: 0.0,
             confirm: true,
+            early_stopping: false,
             seed: 0,
         }
     }

@@ -8,6 +8,7 @@
 
 use result::summary::Backlog;
 
+use crate::answer::EarlyStopping;
 use crate::config::{Config, Load};
 use crate::decide::{LOADS, Pooled, decide};
 use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
@@ -17,6 +18,7 @@ use crate::slo::{Limit, Tier};
 use crate::watch::Alarm;
 use statistics::bounds::fewest;
 use statistics::crossing::{Point, STEADY};
+use statistics::early_stopping;
 
 /// Runs in a row that are not valid, after which a load is given up.
 const INVALID: u32 = 2;
@@ -152,6 +154,16 @@ impl Level {
             }
         }
         self.closed |= self.requests * 5 / 4 >= config.requests_at(self.at);
+    }
+
+    /// MLPerf's judgement of a tier at this load, by each of its limits.
+    pub(crate) fn early_stopping(&self, config: &Config, tier: usize) -> EarlyStopping {
+        let limits = config.tiers[tier].limits.iter().zip(&self.pooled[tier]);
+        let missing = limits.map(|(limit, Pooled { requests, bad, .. })| {
+            early_stopping::least_requests(limit.percent, *bad).saturating_sub(*requests)
+        });
+        let missing = missing.max().unwrap_or_default();
+        EarlyStopping { at: self.at, requests: self.requests, missing }
     }
 
     fn decide(&self, config: &Config) -> Vec<Decided> {

@@ -9,6 +9,10 @@
 //! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late, and one
 //! in ten to go on slowly. MLPerf judges its limits on TTFT and TPOT in this way.
 //!
+//! **A floor on a speed is a limit on the time per token.** `decode-speed.p25 >= 30` allows one
+//! request in four to be slower than 30 tokens per second: `p75` of the time per token is at most
+//! 33.3 ms.
+//!
 //! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the
 //! wait before that added. Otherwise a load that this client could not offer would look fast.
 
@@ -16,7 +20,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use result::figure::{Figure, Statistic};
-use result::limit::{self, Clause, Grammar, LimitError, Numbers};
+use result::limit::{self, Clause, Grammar, LEVELS, LimitError, Numbers, Relation};
 use result::metric::{self, Reading, Single, objective};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,6 +48,9 @@ const FROM_SENT: [&str; 12] = [
     "time-to-headers",
 ];
 
+/// Speeds of a request that a search can limit, in tokens per second.
+const SPEEDS: [&str; 2] = [metric::OUTPUT_SPEED, "decode-speed"];
+
 /// One objective: a metric's limit, and the share of the requests that must keep it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
@@ -54,8 +61,10 @@ pub struct Limit {
     pub percent: f64,
     /// True if a value equal to the limit misses it.
     pub strict: bool,
-    /// The limit, in milliseconds.
+    /// The limit, in milliseconds; of a speed, in milliseconds per token.
     pub milliseconds: f64,
+    /// The lowest speed, in tokens per second; absent if the metric is a time.
+    pub floor: Option<f64>,
 }
 
 impl Limit {
@@ -76,17 +85,24 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let statistic = Statistic::Percentile(self.percent);
-        let relation = if self.strict { "<" } else { "<=" };
-        let (metric, limit) = (&self.metric, self.milliseconds);
-        write!(f, "{metric}.{statistic} {relation} {limit} ms")
+        let equal = if self.strict { "" } else { "=" };
+        let metric = &self.metric;
+        match self.floor {
+            Some(floor) => {
+                let slowest = Statistic::Percentile(mirrored(self.percent));
+                write!(f, "{metric}.{slowest} >{equal} {floor} tok/s")
+            }
+            None => {
+                let (statistic, limit) = (Statistic::Percentile(self.percent), self.milliseconds);
+                write!(f, "{metric}.{statistic} <{equal} {limit} ms")
+            }
+        }
     }
 }
 
-/// Objectives of a search in the grammar of limits: upper limits, and whether a value equal to the
-/// limit misses it.
-const GRAMMAR: Grammar<bool> = Grammar {
-    signs: &[("<=", false), ("<", true)],
+/// Objectives of a search in the grammar of limits: upper limits of times, floors of speeds.
+const GRAMMAR: Grammar<Relation> = Grammar {
+    signs: LEVELS,
     numbers: Numbers::AboveZero,
     example: "`ttft.p99 < 500ms`",
 };
@@ -96,31 +112,45 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let mut written = GRAMMAR.read(text)?;
-        let strict = written.relation;
+        let strict = matches!(written.relation, Relation::Below | Relation::Above);
         let figure = written.figure();
         let unit = figure.as_ref().map(Figure::unit);
         let judged = figure.and_then(|figure| judged(&mut written, &figure));
-        let milliseconds = written.level(unit);
-        let limit = judged.zip(milliseconds);
-        written.finish(limit.map(|((metric, percent), milliseconds)| Limit {
-            metric: metric.to_owned(),
-            percent,
-            strict,
-            milliseconds,
+        let level = written.level(unit);
+        let limit = judged.zip(level);
+        written.finish(limit.map(|((metric, percent), level)| {
+            let floor = SPEEDS.contains(&metric).then_some(level);
+            Limit {
+                metric: metric.to_owned(),
+                percent: floor.map_or(percent, |_| mirrored(percent)),
+                strict,
+                milliseconds: floor.map_or(level, |floor| 1000.0 / floor),
+                floor,
+            }
         }))
     }
 }
 
 /// The metric and the percentile by which requests are judged; absent if they cannot be, which is
 /// noted.
-fn judged(written: &mut Clause<'_, bool>, figure: &Figure) -> Option<(&'static str, f64)> {
+fn judged(written: &mut Clause<'_, Relation>, figure: &Figure) -> Option<(&'static str, f64)> {
     let Figure::Of(metric, statistic) = figure else {
         written.wrong(format!(
             "`{figure}` is a figure of the whole run, and an objective judges each request; use a metric with a percentile, such as `ttft.p99`"
         ));
         return None;
     };
-    if let Err(mistake) = objective::timed(metric) {
+    let is_floor = matches!(written.relation, Relation::AtLeast | Relation::Above);
+    let mistake = match SPEEDS.contains(metric) {
+        true => (!is_floor).then(|| {
+            format!("a search needs the lowest speed; write `{metric}.p25 >= 30`")
+        }),
+        false => objective::timed(metric).err().or_else(|| {
+            is_floor
+                .then(|| format!("a search needs an upper limit on `{metric}`; write `<=`"))
+        }),
+    };
+    if let Some(mistake) = mistake {
         written.wrong(mistake);
     }
     match *statistic {
@@ -137,6 +167,12 @@ fn judged(written: &mut Clause<'_, bool>, figure: &Figure) -> Option<(&'static s
             None
         }
     }
+}
+
+/// The percentile of speeds for a percentile of times per token, and the reverse.
+fn mirrored(percent: f64) -> f64 {
+    // Rounded, because 100 - 99.9 is not 0.1.
+    ((100.0 - percent) * 1e9).round() / 1e9
 }
 
 /// The share of the requests that lies beyond a percentile.
@@ -269,7 +305,8 @@ impl Reader {
     /// Finds a metric that a limit names.
     pub fn new(name: &str) -> Option<Self> {
         let (metric, take) = metric::single().find(|(metric, _)| {
-            metric.name == name && objective::metrics().any(|own| own == name)
+            let limited = objective::metrics().chain(SPEEDS).any(|own| own == name);
+            metric.name == name && limited
         })?;
         Some(Reader { metric: metric.name, take, from_sent: FROM_SENT.contains(&metric.name) })
     }
@@ -278,12 +315,15 @@ impl Reader {
     /// its further tokens.
     pub fn read(&self, reading: &Reading<'_>) -> Observation {
         let exchange = reading.exchange;
-        let waited = match (self.from_sent, exchange.sent) {
-            (true, Some(sent)) => sent.since(exchange.due).as_millis_f64(),
-            _ => 0.0,
-        };
+        let waited = exchange.sent.map_or(0.0, |sent| sent.since(exchange.due).as_millis_f64());
         match (self.take)(reading) {
-            Some(value) => Observation::Took(value + waited),
+            Some(speed) if self.metric == metric::OUTPUT_SPEED => {
+                let tokens = reading.output_tokens.map_or(1, |count| count.tokens.max(1));
+                Observation::Took(1000.0 / speed + waited / f64::from(tokens))
+            }
+            Some(speed) if SPEEDS.contains(&self.metric) => Observation::Took(1000.0 / speed),
+            Some(value) if self.from_sent => Observation::Took(value + waited),
+            Some(value) => Observation::Took(value),
             None if reading.is_one_token() => Observation::Took(0.0),
             None => Observation::Unknown,
         }
@@ -306,6 +346,8 @@ mod tests {
             ("e2e.p95<=10s", "e2e.p95 <= 10000 ms", 0.05),
             ("e2el.median < 1m", "e2e.median < 60000 ms", 0.5),
             ("itl-max.p90 < 0.2s", "itl-max.p90 < 200 ms", 0.1),
+            ("output-speed.p25>=30", "output-speed.p25 >= 30 tok/s", 0.25),
+            ("decode-speed.p0.1 > 300 tok/s", "decode-speed.p0.1 > 300 tok/s", 0.001),
         ] {
             let read = limit(text);
             assert_eq!(read.to_string(), written);
@@ -343,6 +385,7 @@ mod tests {
             "ttft.mean < 2s",
             "requests.failed < 3",
             "tpot.p99 > 3ms",
+            "output-speed.p25 < 30",
             "verdict <= valid",
             "itl.p99 < 3ms",
             "tfft.p99 < 3ms",
@@ -355,10 +398,11 @@ mod tests {
         ];
         let mistakes = tiers(flags).unwrap_err();
         let wanted = [
-            "expected `<=` or `<` between a name and a number",
+            "expected `<=`, `<`, `>=` or `>` between a name and a number",
             "needs a percentile and not `mean`",
             "a figure of the whole run",
-            "`tpot.p99 > 3ms`: expected `<=` or `<`",
+            "`tpot.p99 > 3ms`: a search needs an upper limit on `tpot`; write `<=`",
+            "`output-speed.p25 < 30`: a search needs the lowest speed; write `output-speed.p25 >= 30`",
             "`verdict` has no number",
             "a request has many values of `itl`",
             "did you mean `ttft.p99`?",

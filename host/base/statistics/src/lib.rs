@@ -11,7 +11,7 @@
 //! | samples as they are | [`moments`], [`ranked`] |
 //! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`], [`covariance`] |
 //! | distributions | [`beta`], [`student`], [`dunnett`] |
-//! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
+//! | independent values | [`student`], [`share`], [`bounds`], [`early_stopping`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`], [`bounded`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
 //! | two sides | [`decomposition`], [`bootstrap`], [`difference`] |
@@ -45,6 +45,7 @@ pub mod decomposition;
 pub mod dependence;
 pub mod difference;
 pub mod dunnett;
+pub mod early_stopping;
 pub mod histogram;
 pub mod interval;
 pub mod moments;

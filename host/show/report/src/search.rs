@@ -9,7 +9,7 @@ pub(crate) mod tests;
 use std::fmt::Write as _;
 
 use model::duration::roughly;
-use search::answer::{Again, Ended, Found};
+use search::answer::{Again, EarlyStopping, Ended, Found};
 use search::decision::Decision;
 use search::level::Level;
 use search::{Answer, Load};
@@ -103,6 +103,15 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         ));
     } else if found.passed.is_none() || found.failed.is_none() {
         lines.extend(missing(answer, found));
+    }
+    if let Some(EarlyStopping { at, requests, missing }) = found.early_stopping {
+        let at = holds(at);
+        lines.push(match missing {
+            0 => format!("MLPerf's early stopping: {requests} requests at {at} show it"),
+            _ => format!(
+                "MLPerf's early stopping: {requests} requests at {at} do not show it; {missing} more would, if none misses a limit"
+            ),
+        });
     }
     if !found.undecided.is_empty() {
         let loads: Vec<String> = found.undecided.iter().map(|at| short(*at)).collect();

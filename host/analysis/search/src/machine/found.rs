@@ -62,6 +62,9 @@ impl Search {
                     Some(_) => Again::Agrees,
                 }
             }),
+            early_stopping: (bracket.below.filter(|_| self.config.early_stopping))
+                .and_then(|at| self.level(at, false))
+                .map(|level| level.early_stopping(&self.config, tier)),
             undecided: bracket.unknown,
             violations,
             ended: match self.goal(tier) {

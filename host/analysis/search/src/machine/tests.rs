@@ -147,6 +147,21 @@ fn runs_are_as_long_as_they_must_be() {
     });
 }
 
+/// LoadGen wants 459 requests if none of them is late.
+#[test]
+fn mlperfs_early_stopping_stands_beside_the_answer() {
+    for (early_stopping, late, least) in [(false, 0.0, 0), (true, 0.0, 459), (true, 0.5, 0)] {
+        let config = Config { loads: 1, early_stopping, ..config(Load::Rate, 4.0) };
+        let answer = conduct(config, |probe| shares(probe, &[late]));
+        let found = answer.tiers[0].early_stopping;
+        let missing = found.map(|found| (found.missing, 459 - found.requests.min(459)));
+        match least {
+            0 => assert_eq!(missing, None),
+            _ => assert!(missing.is_some_and(|(missing, wanted)| missing == wanted), "{found:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_rate_without_its_backlog_does_not_pass() {
     let answer = conduct(config(Load::Rate, 4.0), |probe| {
