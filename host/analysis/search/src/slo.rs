@@ -101,11 +101,8 @@ impl fmt::Display for Limit {
 }
 
 /// Objectives of a search in the grammar of limits: upper limits of times, floors of speeds.
-const GRAMMAR: Grammar<Relation> = Grammar {
-    signs: LEVELS,
-    numbers: Numbers::AboveZero,
-    example: "`ttft.p99 < 500ms`",
-};
+const GRAMMAR: Grammar<Relation> =
+    Grammar { signs: LEVELS, numbers: Numbers::AboveZero, example: "`ttft.p99 < 500ms`" };
 
 impl FromStr for Limit {
     type Err = LimitError;
@@ -142,12 +139,10 @@ fn judged(written: &mut Clause<'_, Relation>, figure: &Figure) -> Option<(&'stat
     };
     let is_floor = matches!(written.relation, Relation::AtLeast | Relation::Above);
     let mistake = match SPEEDS.contains(metric) {
-        true => (!is_floor).then(|| {
-            format!("a search needs the lowest speed; write `{metric}.p25 >= 30`")
-        }),
+        true => (!is_floor)
+            .then(|| format!("a search needs the lowest speed; write `{metric}.p25 >= 30`")),
         false => objective::timed(metric).err().or_else(|| {
-            is_floor
-                .then(|| format!("a search needs an upper limit on `{metric}`; write `<=`"))
+            is_floor.then(|| format!("a search needs an upper limit on `{metric}`; write `<=`"))
         }),
     };
     if let Some(mistake) = mistake {
