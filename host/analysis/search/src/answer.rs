@@ -61,7 +61,6 @@ pub struct Found {
     pub again: Option<Again>,
     /// MLPerf's judgement of the highest load that seems to hold; absent if none was requested, or
     /// no load seems to hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
     /// Loads between the two that could not be run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -89,8 +88,8 @@ pub enum Again {
 
 /// MLPerf's judgement of a load: [`early_stopping`](statistics::early_stopping), which takes
 /// requests as independent, and assumes one look.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct EarlyStopping {
     /// The load.
     pub at: f64,

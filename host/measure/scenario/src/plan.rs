@@ -81,7 +81,6 @@ pub struct Plan {
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
     /// The rules of a published benchmark that the run is to keep; absent if it is by none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Rules>,
     /// The resource limits of plugins.
     pub sandbox: Limits,
@@ -282,15 +281,14 @@ pub struct Load {
     /// The time after which no wave begins, in nanoseconds; absent if there is but one.
     pub warmup_limit: Option<Nanos>,
     /// The lanes of sessions that begin inside their recordings; absent for other loads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Lanes>,
     /// Random seed.
     pub seed: u64,
 }
 
 /// Sessions that begin inside their recordings, one in each lane.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Copy)]
 pub struct Lanes {
     /// The shares of a recording's length between which a lane begins.
     pub start_at: [f64; 2],
@@ -299,7 +297,6 @@ pub struct Lanes {
     /// The longest wait for the replies of the warm-up, in nanoseconds.
     pub warmup_grace: Nanos,
     /// The longest time without a request in flight, in nanoseconds; absent if it has no bound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_most: Option<Nanos>,
     /// True if each session begins with a text of its own.
     pub salt: bool,

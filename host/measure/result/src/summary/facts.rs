@@ -30,8 +30,8 @@ model::words! {
 }
 
 /// The rules of a published benchmark that a run is to keep.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[model::apply(model::document!)]
+#[derive(Default)]
 pub struct Rules {
     /// The name of the benchmark's preset.
     pub name: String,
@@ -39,10 +39,8 @@ pub struct Rules {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loosened: Vec<String>,
     /// The largest share of requests whose context may be too long; absent if the rules state none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_overflow_most: Option<f64>,
     /// The largest share of requests that may fail otherwise; absent if the rules state none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures_most: Option<f64>,
 }
 
@@ -106,7 +104,6 @@ pub struct Run {
     /// The tokenizer that counted tokens on the client, if any.
     pub tokenizer: Option<Tokenizer>,
     /// The rules of a published benchmark; absent if the run is by no such rules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Rules>,
     /// True if certificates were accepted without being checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
