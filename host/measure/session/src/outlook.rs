@@ -30,7 +30,7 @@ use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
 use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole, policy};
-use crate::prepare::{Item, Writer, amount, plan_broken, salt};
+use crate::prepare::{Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, quotes};
@@ -237,10 +237,7 @@ impl<'r> Looking<'r> {
             requests.push(self.write(pending, None));
             return Ok(DrawnSession { due, requests });
         }
-        let policy = Policy {
-            history: self.plan.request.history,
-            after_failure: self.plan.request.after_failure,
-        };
+        let policy = policy(&self.plan);
         let given: Vec<Sample> = samples.iter().map(|(_, sample)| sample.clone()).collect();
         let mut graph =
             Graph::new(samples, policy).map_err(|what| plan_broken(&self.plan, &what))?;

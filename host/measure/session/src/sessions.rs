@@ -423,7 +423,7 @@ impl Continuer {
                     self.writer.faulty(PendingRequest::of_lane(index, unsent, of), &what)
                 }
             };
-            let item = item.within(Entry::Node(place.at(node)));
+            let item = Item { entry: Some(Entry::Node(place.at(node))), ..item };
             news.push(News::Due(Follower { due, item }));
         }
         news

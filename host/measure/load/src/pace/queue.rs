@@ -29,8 +29,7 @@ impl<Item> Queue<Item> {
     pub(super) fn advance(&mut self, span: Nanos) {
         if span > Nanos::ZERO {
             let waiting = std::mem::take(&mut self.waiting).into_iter();
-            let earlier = waiting
-                .map(|Reverse(entry)| Reverse(Entry { due: entry.due.since(span), ..entry }));
+            let earlier = waiting.map(|((due, place), item)| ((due.since(span), place), item));
             self.waiting = earlier.collect();
         }
     }
