@@ -149,13 +149,15 @@ fn reads_every_key() {
 }
 
 /// Loads that [`FULL`] cannot hold beside the rest of its load, key by key.
-const OTHER_LOADS: [&str; 5] = [
+const OTHER_LOADS: [&str; 6] = [
     "[load]\narrival = \"constant\"\nramp = { shape = \"exponential\", from = 1.0, to = 9.5, over = \"1m\" }\n",
     "[load]\narrival = \"poisson\"\n[[load.stages]]\nrate = 5.0\nfor = \"30s\"\n\
      [[load.stages]]\nfrom = 1.0\nto = 20.5\nshape = \"linear\"\nfor = \"1m30s\"\n",
     "[load]\narrival = \"trace\"\n[load.trace]\nfile = \"a.jsonl\"\ntime-scale = 2.0\n",
     "[load]\narrival = \"dataset\"\n[load.trace]\ntime-scale = 2.0\n",
     "[load]\narrival = \"closed\"\nconcurrency = 8\nthink-time = \"2s\"\nthink-spread = \"exponential\"\n",
+    "[load]\narrival = \"closed\"\nconcurrency = 8\nduration = \"30m\"\n\
+     [load.lanes]\nstart-at = [0.25, 0.75]\nwarmup = 10\nwarmup-grace = \"20m\"\nidle-most = \"10s\"\nsalt = true\n",
 ];
 
 #[test]

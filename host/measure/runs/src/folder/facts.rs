@@ -25,7 +25,9 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             r#loop: if plan.load.arrival.is_open() { Loop::Open } else { Loop::Closed },
             request_rate: rate,
             even_rate: rate.is_some() && plan.load.arrival.is_even(),
-            max_in_flight: plan.slots().map(|slots| slots as u64),
+            // A lane's session may have several requests in flight.
+            max_in_flight: (plan.slots().filter(|_| plan.load.lanes.is_none()))
+                .map(|slots| slots as u64),
             warmup_wave: (plan.load.warming == Warming::UntilStable)
                 .then_some(u64::from(plan.load.warmup)),
             planned: plan.held_requests(),

@@ -49,6 +49,7 @@ Verdict = Literal[
 Id = Literal[
     "nothing-answered",
     "failures",
+    "rules-broken",
     "not-sent",
     "agent-lost",
     "agent-failed",
@@ -122,6 +123,7 @@ Id = Literal[
 
 - `nothing-answered`: No request was answered.
 - `failures`: Requests failed.
+- `rules-broken`: The run does not keep the rules of the benchmark that it was to follow.
 - `not-sent`: Requests were due but never sent.
 - `agent-lost`: A load machine was lost during the run.
 - `agent-failed`: A load machine's part of the run ended early.
@@ -363,6 +365,8 @@ class Run:
     """The thresholds of the run."""
     tokenizer: Tokenizer | None
     """The tokenizer that counted tokens on the client, if any."""
+    rules: Rules | None
+    """The rules of a published benchmark; absent if the run is by no such rules."""
     insecure: bool
     """True if certificates were accepted without being checked."""
     plugins: list[Used]
@@ -406,6 +410,7 @@ class Run:
             goodput=[Objective.from_json(item) for item in value.get("goodput", [])],
             thresholds=list(value.get("thresholds", [])),
             tokenizer=optional(Tokenizer.from_json, value.get("tokenizer")),
+            rules=optional(Rules.from_json, value.get("rules")),
             insecure=value.get("insecure", False),
             plugins=[Used.from_json(item) for item in value.get("plugins", [])],
             sandbox=optional(Limits.from_json, value.get("sandbox")),
@@ -460,6 +465,31 @@ class Tokenizer:
             revision=value.get("revision"),
             found=value.get("found", False),
             template_tokens=value.get("template-tokens"),
+        )
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a published benchmark that a run is to keep."""
+
+    name: str
+    """The name of the benchmark's preset."""
+    loosened: list[str]
+    """Rules that the scenario contradicts, with its keys."""
+    context_overflow_most: float | None
+    """The largest share of requests whose context may be too long; absent if the rules state none.
+    """
+    failures_most: float | None
+    """The largest share of requests that may fail otherwise; absent if the rules state none."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Rules:
+        """Reads it from parsed JSON."""
+        return cls(
+            name=value["name"],
+            loosened=list(value.get("loosened", [])),
+            context_overflow_most=value.get("context-overflow-most"),
+            failures_most=value.get("failures-most"),
         )
 
 
@@ -661,6 +691,8 @@ class Requests:
     beyond_context: int | None
     """Requests whose prompt and longest answer together have more tokens than the model's context.
     """
+    context_overflows: int | None
+    """Failed requests for which the server's error says that the context is too long."""
     accepted_errors: dict[str, int]
     """Replies with an error status that the backend accepted and read as answers, by status."""
     accepted_not_yet: int | None
@@ -687,6 +719,7 @@ class Requests:
             success_share=value.get("success-share"),
             held_back=value.get("held-back"),
             beyond_context=value.get("beyond-context"),
+            context_overflows=value.get("context-overflows"),
             accepted_errors=dict(value.get("accepted-errors", {})),
             accepted_not_yet=value.get("accepted-not-yet"),
             waited_for_connection=value["waited-for-connection"],
