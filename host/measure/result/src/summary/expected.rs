@@ -618,7 +618,7 @@ impl Expectation {
             .steps
             .as_ref()
             .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
-        let (drain, ends) = self.drain();
+        let (drain, drains) = self.drain();
         let main = match lived.coming {
             ArrivalKind::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
             // For replies that come whole in a burst, nothing tells when the last one was let in.
@@ -626,6 +626,7 @@ impl Expectation {
             ArrivalKind::AtOnce | ArrivalKind::Closed => 1.0 - (drain / length).min(1.0),
         };
         let gaps = main * main * self.gaps / lived.count;
+        let ends = drains / (length * length);
         let work = self.work();
         let mean_work = self.mean_work();
         let other = |counted: [f64; TRAITS]| {
@@ -695,13 +696,13 @@ impl Expectation {
         })
     }
 
-    /// The mean seconds of the drain, and the relative variance that it gives to the run's rates.
-    /// Let n answers be under way that were met at a chance instant. None lasts longer than x with
-    /// a probability of exp(-n E(D - x)⁺ / E(D)), where D is the duration of an answer. Other runs
-    /// hold longer answers than the longest of this one. Beyond the tenth longest, the excess is
-    /// the geometric mean of an exponential distribution's and a Pareto distribution's (Hill 1975,
-    /// "A simple general approach to inference about the tail of a distribution"). Alone, the one
-    /// gives too little for lengths of chats, and the other too much.
+    /// The mean and the variance of the seconds of the drain. Let n answers be under way that were
+    /// met at a chance instant. None lasts longer than x with a probability of exp(-n E(D - x)⁺ /
+    /// E(D)), where D is the duration of an answer. Other runs hold longer answers than the longest
+    /// of this one. Beyond the tenth longest, the excess is the geometric mean of an exponential
+    /// distribution's and a Pareto distribution's (Hill 1975, "A simple general approach to
+    /// inference about the tail of a distribution"). Alone, the one gives too little for lengths of
+    /// chats, and the other too much.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 300;
         const TENTH: u64 = 10;
@@ -735,23 +736,19 @@ impl Expectation {
             let logarithm = falls * times.ln() + tenth * (times - 1.0) / excess;
             (tenth * times, beyond_tenth * (-logarithm / 2.0).exp())
         });
-        // Seconds that an answer of each duration takes with the others, and the sums of the
-        // drain's seconds and of the rate, weighed by the chance that this answer is the longest.
+        // Seconds that an answer of each duration takes with the others, and the moments of the
+        // drain, weighed by the chance that this answer is the longest.
         let (mut lasted, mut from, mut before) = (0.0, 0.0, 0.0);
-        let (mut drain, mut rates, mut squares) = (0.0, 0.0, 0.0);
+        let (mut drain, mut squares) = (0.0, 0.0);
         for (at, excess) in upto.chain(further) {
             let left = lived.draining * excess / (count as f64 * mean);
             lasted += (at - from) * self.pace_with(left) / 1e3;
             let ended = (-left).exp();
-            let rate = 1.0 / (lived.until_drain + lasted).max(1e-9);
             drain += (ended - before) * lasted;
-            rates += (ended - before) * rate;
-            squares += (ended - before) * rate * rate;
+            squares += (ended - before) * lasted * lasted;
             (from, before) = (at, ended);
         }
-        // The chances sum to `before`, which is nearly one.
-        let rates = rates / before;
-        let variance = (squares / before / (rates * rates) - 1.0).max(0.0);
+        let variance = (squares - drain * drain).max(0.0);
         (drain, self.differ() * variance)
     }
 }
