@@ -195,11 +195,15 @@ impl Blocks {
         Some([deviation(&means) / whole, deviation(&shares) * width / 0.2 / median])
     }
 
-    /// The share of the samples that are of the fill.
+    /// The number of samples that are of the fill.
+    pub(crate) fn fill_requests(&self) -> u64 {
+        self.sums[..self.layout.fills()].iter().map(|(_, count)| *count).sum()
+    }
+
+    /// Their share of all.
     pub(crate) fn fill_share(&self) -> f64 {
-        let count = |sums: &[(u128, u64)]| sums.iter().map(|(_, count)| *count).sum::<u64>();
-        let (fill, all) = (count(&self.sums[..self.layout.fills()]), count(&self.sums));
-        fill as f64 / all.max(1) as f64
+        let all: u64 = self.sums.iter().map(|(_, count)| *count).sum();
+        self.fill_requests() as f64 / all.max(1) as f64
     }
 
     /// The design effect of the event that a sample is above a value: the factor by which

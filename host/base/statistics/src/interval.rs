@@ -67,15 +67,37 @@ pub struct Loads {
 /// the analysis of simulation output"), as the top of this file says; `None` if there are too few
 /// blocks. `loads` is given for metrics that contain a wait, which is zero most of the time.
 pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<Interval> {
-    mean_with_fill(blocks, figures, loads, 1.0)
+    mean_with_fill(blocks, figures, loads, FillVariance::ALL)
 }
 
-/// The same where only a share of the variance of the fill is by chance.
+/// The part of the variance between a fill's blocks that is by chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FillVariance {
+    /// Its share.
+    pub chance: f64,
+    /// The variance of a request's work, relative to the mean work squared. The mean of a queue of
+    /// n requests that wait for each other varies by 4/3 of it, divided by n, and no more is
+    /// chance.
+    pub work: f64,
+}
+
+impl FillVariance {
+    /// All of it is by chance.
+    pub const ALL: Self = FillVariance { chance: 1.0, work: f64::INFINITY };
+
+    /// The variance of the mean of the fill's blocks, which hold `requests` requests.
+    fn of(self, means: &[f64], requests: u64) -> f64 {
+        let queue = 4.0 / 3.0 * self.work * moments::mean(means).powi(2) / requests.max(1) as f64;
+        self.chance * of_fill(means).min(queue)
+    }
+}
+
+/// The same where only a part of the variance of the fill is by chance.
 pub fn mean_with_fill(
     blocks: &Blocks,
     figures: &Figures,
     loads: Option<Loads>,
-    chance: f64,
+    variance: FillVariance,
 ) -> Option<Interval> {
     let [fill, rest] = blocks.means();
     let count = rest.len() as f64;
@@ -88,7 +110,7 @@ pub fn mean_with_fill(
     let squares = variance_about(&rest, own);
     let share = blocks.fill_share();
     let error = ((1.0 - share).powi(2) * factor * squares / count
-        + share.powi(2) * chance * of_fill(&fill))
+        + share.powi(2) * variance.of(&fill, blocks.fill_requests()))
     .sqrt();
     let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
     let skewness = skewness(&rest, own, squares);

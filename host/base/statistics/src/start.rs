@@ -13,7 +13,7 @@
 use crate::dependence::inflation;
 use crate::moments::{mean, squares_about};
 use crate::ranked::{Ranked, Sorted};
-use crate::steps::{Slice, TERMS, line_through};
+use crate::steps::{QUIET, Slice, line_through};
 use crate::student;
 
 /// Slices that a slow start needs, and the smallest part of all slices that it lasts, one in 25: a
@@ -55,13 +55,13 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
     let slices: Vec<Slice> = (0..slices.len()).map(|place| quiet(ahead(place))).collect();
     let (early, later) = slices.split_at(slices.len() / 4);
     let busy: Vec<&Slice> = later.iter().filter(|slice| slice.is_busy()).collect();
-    let line = line_through(&busy)?;
-    let ranges: Vec<(f64, f64)> = (1..TERMS)
+    let line = line_through(&busy, QUIET)?;
+    let ranges: Vec<(f64, f64)> = (1..QUIET)
         .filter_map(|term| Sorted::new(busy.iter().map(|slice| slice.terms()[term]).collect()))
         .map(|term| (term.percentile(FEW), term.max()))
         .collect();
     let within = |slice: &Slice| {
-        let own = slice.terms().into_iter().skip(1);
+        let own = slice.terms().into_iter().take(QUIET).skip(1);
         own.zip(&ranges).all(|(own, (least, most))| own >= least / BEYOND && own <= most * BEYOND)
     };
     // The excess of the steps of a slice, as a share of the line's time.

@@ -1,10 +1,12 @@
 //! The time of an engine's steps, and the part that the requests do not explain.
 //!
 //! An engine that answers many requests in one batch works in steps. The length of a step follows
-//! from its work: from the requests that it answers, the prompt tokens that it reads and the tokens
-//! of context that it looks at. All of these are known from a run's requests and answers, by slice
-//! of its time. A line through the slices gives the time that each step should have taken. The
-//! difference from it is the engine's own noise, and the work that the line does not describe.
+//! from its work: from the requests that it answers, the prompt tokens that it reads, the tokens of
+//! context that it looks at, and the answers that begin. Some engines read prompts in steps of
+//! their own, and prompts of a new length more slowly. All of these are known from a run's requests
+//! and answers, by slice of its time. A line through the slices gives the time that each step
+//! should have taken. The difference from it is the engine's own noise, and the work that the line
+//! does not describe.
 //!
 //! **Noise is the variation that a repeat of the same requests would not repeat.** It adds up over
 //! a run as a random walk does. Over a time t it shifts everything by a time of variance v t. The
@@ -18,8 +20,9 @@ use super::dependence::inflation;
 const BLOCKS: usize = 20;
 /// Slices in which an engine must have worked for a line through them.
 const FEWEST: usize = 40;
-/// Terms of the line.
-pub(crate) const TERMS: usize = 4;
+/// Terms of the line: of steps that read no prompt, and with those of the answers that begin.
+pub(crate) const QUIET: usize = 4;
+const TERMS: usize = 6;
 
 /// A slice of a run's time. It begins and ends with a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,6 +39,9 @@ pub struct Slice {
     pub context: f64,
     /// Answers that began.
     pub begun: f64,
+    /// Answers that began after a prompt whose length no earlier prompt had. Some engines choose,
+    /// compile or load a kernel for each length.
+    pub new_lengths: f64,
     /// Requests that waited for their first token, on average over its length.
     pub waiting: f64,
     /// The lower quartile of the seconds between its tokens and the tokens before them. It belongs
@@ -51,7 +57,9 @@ impl Slice {
 
     /// The terms of the line, for one step.
     pub(crate) fn terms(&self) -> [f64; TERMS] {
-        [1.0, self.batch, self.prompts / self.steps(), self.context]
+        let each = |held: f64| held / self.steps();
+        let begun = [each(self.begun), each(self.new_lengths)];
+        [1.0, self.batch, each(self.prompts), self.context, begun[0], begun[1]]
     }
 
     /// True if the engine worked for enough of it to show the time of its steps.
@@ -72,6 +80,10 @@ pub struct Steps {
     pub prompt_token: f64,
     /// Seconds that each token of context adds.
     pub context_token: f64,
+    /// Seconds that each answer adds beside its tokens, on average.
+    pub answer: f64,
+    /// The part of it that each answer adds whose prompt has a new length.
+    pub new_length: f64,
     /// Mean seconds of a step.
     pub mean: f64,
     /// Mean requests in the batch.
@@ -89,11 +101,52 @@ pub struct Steps {
 impl Steps {
     /// The line through the slices and the noise about it; `None` if the engine worked in too few
     /// of them. It is the least-squares line, with a weight for each step, over the terms whose
-    /// factors are not negative. The noise assumes that its sums over blocks of slices follow a
-    /// first-order autoregressive process ([`inflation`]).
+    /// factors are not negative. The terms of answers that begin are used where they leave less
+    /// noise. The noise assumes that its sums over blocks of slices follow a first-order
+    /// autoregressive process ([`inflation`]).
     pub fn from_slices(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
-        let line = line_through(&busy)?;
+        let rest = |terms: usize| {
+            let line = line_through(&busy, terms)?;
+            Some(Rest::new(slices, line, terms))
+        };
+        let (quiet, all) = (rest(QUIET)?, rest(TERMS)?);
+        let Rest { line, noise, freedom } = if all.noise < quiet.noise { all } else { quiet };
+        let sum = |of: &dyn Fn(&Slice) -> f64| busy.iter().map(|slice| of(slice)).sum::<f64>();
+        let seconds = sum(&|slice| slice.seconds);
+        let mean = seconds / sum(&Slice::steps);
+        let length = |slice: &Slice| slice.seconds / slice.steps() / mean;
+        let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
+        let lengths =
+            slices.iter().map(|slice| if slice.is_busy() { length(slice) } else { longest });
+        let begun = sum(&|slice| line[4] * slice.begun + line[5] * slice.new_lengths);
+        Some(Steps {
+            new_length: line[5],
+            answer: begun / sum(&|slice| slice.begun).max(1.0),
+            lengths: lengths.collect(),
+            empty: line[0],
+            request: line[1],
+            prompt_token: line[2],
+            context_token: line[3],
+            mean,
+            batch: sum(&|slice| slice.batch * slice.seconds) / seconds,
+            noise,
+            freedom,
+        })
+    }
+}
+
+/// A line, and the noise that it leaves.
+struct Rest {
+    line: [f64; TERMS],
+    noise: f64,
+    freedom: f64,
+}
+
+impl Rest {
+    /// The noise about a line of `terms` terms through the slices.
+    fn new(slices: &[Slice], line: [f64; TERMS], terms: usize) -> Self {
+        let busy = |slice: &&Slice| slice.is_busy();
         let off = |slice: &Slice| {
             let step: f64 =
                 (line.iter().zip(slice.terms())).map(|(factor, term)| factor * term).sum();
@@ -102,43 +155,28 @@ impl Steps {
         let sums: Vec<f64> = (0..BLOCKS)
             .map(|block| {
                 let of = block * slices.len() / BLOCKS..(block + 1) * slices.len() / BLOCKS;
-                let own = slices[of].iter().filter(|slice| slice.is_busy());
-                own.map(off).sum()
+                slices[of].iter().filter(busy).map(off).sum()
             })
             .collect();
         let (factor, freedom) = inflation(&sums);
-        let sum = |of: &dyn Fn(&Slice) -> f64| busy.iter().map(|slice| of(slice)).sum::<f64>();
-        let seconds = sum(&|slice| slice.seconds);
-        let count = busy.len() as f64;
+        let seconds: f64 = slices.iter().filter(busy).map(|slice| slice.seconds).sum();
+        let count = slices.iter().filter(busy).count() as f64;
         let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
-        let mean = seconds / sum(&Slice::steps);
-        let length = |slice: &Slice| slice.seconds / slice.steps() / mean;
-        let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
-        let lengths =
-            slices.iter().map(|slice| if slice.is_busy() { length(slice) } else { longest });
-        Some(Steps {
-            lengths: lengths.collect(),
-            empty: line[0],
-            request: line[1],
-            prompt_token: line[2],
-            context_token: line[3],
-            mean,
-            batch: sum(&|slice| slice.batch * slice.seconds) / seconds,
-            noise: squares / seconds * factor * count / (count - TERMS as f64),
-            freedom,
-        })
+        let noise = squares / seconds * factor * count / (count - terms as f64);
+        Rest { line, noise, freedom }
     }
 }
 
-/// The line through slices in which the engine always worked; `None` if they are too few.
-pub(crate) fn line_through(busy: &[&Slice]) -> Option<[f64; TERMS]> {
-    (busy.len() >= FEWEST).then(|| line(busy))
+/// The line of the first `terms` terms through slices in which the engine always worked; `None` if
+/// they are too few.
+pub(crate) fn line_through(busy: &[&Slice], terms: usize) -> Option<[f64; TERMS]> {
+    (busy.len() >= FEWEST).then(|| line(busy, terms))
 }
 
 /// The factors of the line through the steps of the slices, by least squares with a weight for each
 /// step. None is negative, because work takes time: a term whose factor is negative is left out.
-fn line(slices: &[&Slice]) -> [f64; TERMS] {
-    let mut used: Vec<usize> = (0..TERMS).collect();
+fn line(slices: &[&Slice], terms: usize) -> [f64; TERMS] {
+    let mut used: Vec<usize> = (0..terms).collect();
     while !used.is_empty() {
         let count = used.len();
         let (mut products, mut values) = (vec![vec![0.0; count]; count], vec![0.0; count]);
@@ -250,6 +288,22 @@ mod tests {
         assert!((1.0..1.4).contains(&(mean / wanted)), "{mean} {wanted}");
         let exact = Steps::from_slices(&slices(1, 0.0)).unwrap();
         assert!(exact.noise < 1e-9 * wanted, "{exact:?}");
+    }
+
+    /// Every slice reads ten prompts. In the beginning, all of them have lengths that are new, in
+    /// the end none has. Each of these takes 50 ms longer. A repeat of the requests repeats that.
+    #[test]
+    fn prompts_of_new_lengths_are_no_noise() {
+        let mut warming = slices(4, 0.05);
+        let noise = Steps::from_slices(&warming).unwrap().noise;
+        for (place, slice) in (0_i32..).zip(&mut warming) {
+            slice.begun = 10.0;
+            slice.new_lengths = f64::from(10 - place / 10).max(0.0);
+            slice.seconds += 0.05 * slice.new_lengths;
+        }
+        let steps = Steps::from_slices(&warming).unwrap();
+        assert!((steps.new_length / 0.05 - 1.0).abs() < 0.05, "{steps:?}");
+        assert!(steps.noise < 1.2 * noise, "{steps:?} {noise}");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub mod summary;
 pub mod threshold;
 
 #[cfg(test)]
+mod captured;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod laboratory;

@@ -32,7 +32,7 @@ use super::lives::{ArrivalKind, LifeFigures, TRAITS, traits};
 use crate::metric;
 use statistics::blocks::Blocks;
 use statistics::bounds::most_events;
-use statistics::interval::{self, Loads};
+use statistics::interval::{self, FillVariance, Loads};
 use statistics::steps::Steps;
 use statistics::{Figures, Interval, Ranked, student};
 
@@ -45,11 +45,20 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
+/// The sum of the variation of prompts and of answers from which on requests differ by their
+/// lengths.
+const ALIKE: f64 = 0.2;
 /// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. Noise of one deviation moves this number
 /// of samples across a limit, among the samples within one deviation of it, as a variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
+/// The correlation of the work with the drain, over other requests, in laboratories.
+const COMMON: f64 = 0.3;
+/// The least shape of the Pareto distribution of the longest answers, and their longest duration,
+/// as a multiple of the longest one seen.
+const LEAST_SHAPE: f64 = 3.0;
+const REACH: f64 = 3.0;
 /// Blocks of a run's time in which waits are counted.
 const BLOCKS: usize = 20;
 /// Factor by which waits vary more than their number: times in which all slots are taken differ in
@@ -102,6 +111,11 @@ impl Around {
     fn with(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         Around { below: self.below.max(other.below), above: self.above.max(other.above) }
+    }
+
+    /// Narrows it to at most `half` on either side.
+    fn within(self, half: f64) -> Self {
+        Around { below: self.below.min(half), above: self.above.min(half) }
     }
 
     /// Adds an independent uncertainty of `half` to either side.
@@ -177,14 +191,14 @@ impl Expectation {
     }
 
     /// The share of the variance between requests that other requests would have: none where all
-    /// have one length, and others are like these.
+    /// have one length, because others are like these.
     fn differ(&self) -> f64 {
         let cv = |place: usize| {
             let mean = self.lived.means[place];
             let only = self.lived.variance(one(place, 1.0));
             if mean > 0.0 { only.sqrt() / mean } else { 0.0 }
         };
-        (cv(traits::PROMPT) + cv(traits::OUTPUT)).min(1.0).powi(2)
+        ((cv(traits::PROMPT) + cv(traits::OUTPUT)) / ALIKE).min(1.0).powi(2)
     }
 
     /// The variance that noise gives to the integral of a weight by slice, in seconds squared.
@@ -324,6 +338,12 @@ impl Expectation {
         load
     }
 
+    /// The mean of it over the requests.
+    fn mean_load(&self) -> f64 {
+        let answer = self.lived.steps.as_ref().map_or(0.0, |steps| steps.answer * steps.mean);
+        self.lived.mean(self.load()) + answer
+    }
+
     /// Seconds of the engine's time that a request takes, by its traits, in work that delays
     /// others. Where the steps are not known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
@@ -339,11 +359,24 @@ impl Expectation {
         work
     }
 
+    /// The mean of it over the requests.
+    fn mean_work(&self) -> f64 {
+        let answer = self.lived.steps.as_ref().map_or(0.0, |steps| steps.answer);
+        (self.lived.mean(self.work()) + answer).max(1e-12)
+    }
+
     /// The relative variance of the summed work of all requests.
     fn work_variance(&self) -> f64 {
         let (work, lived) = (self.work(), &self.lived);
-        let mean = lived.mean(work).max(1e-12);
-        self.differ() * lived.variance(work) / (mean * mean) / lived.count
+        let mean = self.mean_work();
+        self.differ() * lived.variance(work) / (mean * mean) / lived.count + self.new_lengths()
+    }
+
+    /// The relative variance of that work from the number of different lengths of prompts.
+    fn new_lengths(&self) -> f64 {
+        let each = self.lived.steps.as_ref().map_or(0.0, |steps| steps.new_length);
+        let all = self.mean_work() * self.lived.count;
+        self.lived.lengths_variance * (each / all).powi(2)
     }
 
     /// Intervals over other requests. The halves are the halves over repeats of the same requests,
@@ -368,12 +401,29 @@ impl Expectation {
         let around = match (name, self.lived.coming) {
             (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
             (metric::TTFT, ArrivalKind::AtOnce) => both(self.wait_variance(mean), 0.0),
-            (metric::TTFT, _) => self.waits(figures, blocks),
+            (metric::TTFT, ArrivalKind::Closed) => {
+                let most = self.rest_of_answers(steps, figures).map(|most| most.hypot(same_mean));
+                let waits = self.waits(figures, blocks);
+                [0, 1].map(|place| waits[place].map(|own| own.within(most[place])))
+            }
+            (metric::TTFT, ArrivalKind::Timed) => self.waits(figures, blocks),
             (metric::E2E, ArrivalKind::AtOnce | ArrivalKind::Closed) => {
                 let took = self.lived.took.std() / 1e3;
                 let count = figures.count() as f64;
                 let crossing = CROSSING * took / (count * density(figures)) * self.differ();
-                both(self.busy_variance(mean), crossing.min(self.of_median(figures)))
+                let own = crossing.min(self.of_median(figures));
+                let shared = self.busy_variance(mean);
+                let [of_mean, of_median] = both(shared, own);
+                if self.lived.coming == ArrivalKind::AtOnce {
+                    [of_mean, of_median]
+                } else {
+                    // A longer answer is longer itself, and others wait for it.
+                    let means = &self.lived.means;
+                    let waited = 1.0 - means[traits::ANSWERING] / means[traits::TOOK].max(1.0);
+                    let waits = waited * shared.sqrt() * median / mean.max(1e-12);
+                    let half = quantile * (waits + own.sqrt());
+                    [of_mean, Some(Around::even(half.hypot(same_median)))]
+                }
             }
             (_, ArrivalKind::Timed) => {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
@@ -381,7 +431,10 @@ impl Expectation {
                     let blocks = match percent {
                         // Load and lengths explain all, and the blocks show how the engine filled.
                         _ if self.is_calm() => None,
-                        None => interval::mean_with_fill(blocks, figures, None, self.differ()),
+                        None => {
+                            let fill = FillVariance { chance: self.differ(), ..FillVariance::ALL };
+                            interval::mean_with_fill(blocks, figures, None, fill)
+                        }
                         Some(percent) => interval::percentile(blocks, figures, percent, None)
                             .filter(|of| of.low.is_finite() && of.high.is_finite()),
                     };
@@ -414,8 +467,7 @@ impl Expectation {
     /// the mean step.
     fn load_share(&self) -> f64 {
         let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else { return 0.0 };
-        let load = self.load();
-        let mean = self.lived.mean(load);
+        let (load, mean) = (self.load(), self.mean_load());
         let variance = mean * mean * self.gaps + self.lived.variance(load);
         self.feedback() * self.rate * (variance / self.lived.count).sqrt() / steps.mean
     }
@@ -425,24 +477,40 @@ impl Expectation {
         let lived = &self.lived;
         let load = match lived.coming {
             ArrivalKind::Timed => {
-                let load = self.load();
-                let mean = lived.mean(load);
+                let (load, mean) = (self.load(), self.mean_load());
                 let grown = self.feedback() * self.rate;
                 grown * grown * (mean * mean * self.gaps + lived.variance(load))
             }
-            // Always the same number of requests, whose prompts and contexts have shares of each
-            // step.
-            ArrivalKind::AtOnce | ArrivalKind::Closed => {
-                let output = lived.means[traits::OUTPUT].max(1.0);
-                let share = lived.batch / output;
-                let mut mix = one(traits::PROMPT, steps.prompt_token * share);
-                mix[traits::CONTEXT] = steps.context_token * share;
-                mix[traits::OUTPUT] = -lived.mean(mix) / output;
-                lived.variance(mix)
-            }
+            ArrivalKind::AtOnce | ArrivalKind::Closed => self.mix_variance(steps) * lived.count,
         };
         let own = (figures.std() / 1e3).powi(2) * self.differ();
         load / lived.count + own / figures.count() as f64
+    }
+
+    /// The variance of the mean step over other requests, where always the same number is answered:
+    /// their prompts and contexts have shares of each step.
+    fn mix_variance(&self, steps: &Steps) -> f64 {
+        let lived = &self.lived;
+        let output = lived.means[traits::OUTPUT].max(1.0);
+        let share = lived.batch / output;
+        let mut mix = one(traits::PROMPT, steps.prompt_token * share);
+        mix[traits::CONTEXT] = steps.context_token * share;
+        mix[traits::OUTPUT] = -(lived.mean(mix) + steps.answer * share) / output;
+        let lengths = (steps.new_length * share).powi(2) * lived.lengths_variance / lived.count;
+        (lived.variance(mix) + lengths) / lived.count
+    }
+
+    /// The most that a closed loop's mean and median wait may differ, in seconds: a wait is what
+    /// answering leaves of the whole, and the mean of the whole follows from the work. Blocks of
+    /// waits that get shorter while an engine warms up do not know that.
+    fn rest_of_answers(&self, steps: &Steps, figures: &Figures) -> [f64; 2] {
+        let lived = &self.lived;
+        let whole = lived.means[traits::TOOK] / 1e6;
+        let own = lived.variance(one(traits::ANSWERING, 1e-6)) / lived.count;
+        let pace = self.mix_variance(steps).sqrt() * lived.means[traits::OUTPUT];
+        let shared = self.busy_variance(whole).sqrt() + own.sqrt() + pace;
+        let median = shared * figures.percentile(50.0) / figures.mean().max(1e-9);
+        [shared, median + self.of_median(figures).sqrt()].map(|half| certain(FREEDOM) * half)
     }
 
     /// The variance of the mean wait of a burst.
@@ -474,7 +542,7 @@ impl Expectation {
         let grown = self.feedback() * self.rate * lived.means[traits::OUTPUT];
         let mut own = load.map(|factor| grown * factor);
         own[traits::TOOK] += 1e-6;
-        let shared = grown * lived.mean(load);
+        let shared = grown * self.mean_load();
         (lived.variance(own) + shared * shared * self.gaps) / lived.count
     }
 
@@ -483,9 +551,7 @@ impl Expectation {
     fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
-        // Where requests are alike, the fill of every run differs by noise alone, which `other`
-        // adds.
-        let fill = if self.is_timed() { 1.0 } else { self.differ() };
+        let fill = if self.is_timed() { FillVariance::ALL } else { self.first_wave() };
         let of_mean = if self.is_calm() {
             interval::mean_beside_trend(blocks, figures)
         } else {
@@ -504,6 +570,19 @@ impl Expectation {
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
         let unseen_of_median = if opened { f64::INFINITY } else { 0.0 };
         [of_mean.map(|own| own.higher(unseen)), of_median.map(|own| own.higher(unseen_of_median))]
+    }
+
+    /// The variance of the waits of the first requests of a closed loop. They come at once, so each
+    /// waits for the work of those before it. Where requests are alike, the waits of every run
+    /// differ by noise alone, which `other` adds.
+    fn first_wave(&self) -> FillVariance {
+        let relative = |factors: [f64; TRAITS], mean: f64| {
+            self.lived.variance(factors) / (mean * mean).max(1e-24)
+        };
+        let prompts = one(traits::PROMPT, 1.0);
+        let work = relative(self.work(), self.mean_work());
+        let work = relative(prompts, self.lived.mean(prompts)).max(work);
+        FillVariance { chance: self.differ(), work }
     }
 
     fn independent(&self) -> f64 {
@@ -545,7 +624,7 @@ impl Expectation {
         let gaps = main * main * self.gaps / lived.count;
         let ends = drains / (length * length);
         let work = self.work();
-        let mean_work = lived.mean(work).max(1e-12);
+        let mean_work = self.mean_work();
         let other = |counted: [f64; TRAITS]| {
             let mean = lived.mean(counted);
             let inputs = if self.is_timed() {
@@ -563,8 +642,12 @@ impl Expectation {
                     _ => 0.0,
                 };
                 (self.differ() + noise) * lived.variance(against) / lived.count
+                    + main * main * self.new_lengths()
             };
-            (quantile * (inputs + ends).sqrt()).hypot(same.unwrap_or(0.0))
+            // A long answer makes the work and the drain longer. Its own tokens make up for that.
+            let common = if counted[traits::OUTPUT] > 0.0 { 0.0 } else { COMMON };
+            let both = inputs + ends + 2.0 * common * (inputs * ends).sqrt();
+            (quantile * both.sqrt()).hypot(same.unwrap_or(0.0))
         };
         let (input, output) = (one(traits::PROMPT, 1.0), one(traits::OUTPUT, 1.0));
         let both = std::array::from_fn(|place| input[place] + output[place]);
@@ -594,10 +677,11 @@ impl Expectation {
     }
 
     /// The length of a step of the drain with `left` answers left, as a share of the mean step:
-    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are the steps
-    /// of its drain.
+    /// none reads prompts, and fewer and fewer answers share it. Where most answers are of the
+    /// drain, its steps are the mean steps.
     fn pace_with(&self, left: f64) -> f64 {
-        let steps = self.lived.steps.as_ref().filter(|_| self.lived.coming != ArrivalKind::AtOnce);
+        let steps = self.lived.steps.as_ref();
+        let steps = steps.filter(|_| 2.0 * self.lived.draining < self.lived.count);
         steps.map_or(1.0, |steps| {
             ((steps.empty + steps.request * left) / steps.mean.max(1e-12)).min(1.0)
         })
@@ -605,9 +689,14 @@ impl Expectation {
 
     /// The mean and the variance of the seconds of the drain. Let n answers be under way that were
     /// met at a chance instant. None lasts longer than x with a probability of exp(-n E(D - x)⁺ /
-    /// E(D)), where D is the duration of an answer.
+    /// E(D)), where D is the duration of an answer. Other runs hold longer answers than the longest
+    /// of this one. Beyond the tenth longest, the excess is the geometric mean of an exponential
+    /// distribution's and a Pareto distribution's (Hill 1975, "A simple general approach to
+    /// inference about the tail of a distribution"). Alone, the one gives too little for lengths of
+    /// chats, and the other too much.
     fn drain(&self) -> (f64, f64) {
-        const PARTS: u32 = 400;
+        const PARTS: u32 = 300;
+        const TENTH: u64 = 10;
         let lived = &self.lived;
         let took = &lived.took;
         let (mean, most) = (took.mean(), took.max());
@@ -618,29 +707,40 @@ impl Expectation {
         let count = took.count().min(1000);
         let rank = |place: u64| (place + 1) * took.count() / count - 1;
         let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
+        let beyond = |at: f64| lengths.iter().map(|own| (own - at).max(0.0)).sum::<f64>();
         let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
-        let (mut drain, mut squares, mut before) = (0.0, 0.0, 0.0);
-        // Milliseconds of an answer that took this long with the others, and the chance that one of
-        // the ten longest is the last.
-        let (mut lasted, mut of_longest) = (0.0, 0.0);
-        for part in 0..=PARTS {
-            let at = most * f64::from(part) / f64::from(PARTS);
-            let beyond: f64 = lengths.iter().map(|length| (length - at).max(0.0)).sum();
-            let left = lived.draining * beyond / (count as f64 * mean);
-            let within = (-left).exp();
-            drain += (within - before) * lasted;
-            squares += (within - before) * lasted * lasted;
-            if at >= longest(10) {
-                of_longest += within - before;
-            }
-            before = within;
-            lasted += most / f64::from(PARTS) * self.pace_with(left);
+        let tenth = longest(TENTH).max(1e-3 * most);
+        let of_longer = |value: &dyn Fn(f64) -> f64| {
+            (1..TENTH).map(|rank| value(longest(rank))).sum::<f64>() / (TENTH - 1) as f64
+        };
+        let excess = of_longer(&|own| own - tenth).max(f64::MIN_POSITIVE);
+        let shape = 1.0 / of_longer(&|own| (own / tenth).ln()).max(1e-3);
+        let falls = shape.max(LEAST_SHAPE) - 1.0;
+        let (beyond_tenth, reach) = (beyond(tenth), REACH * most / tenth);
+        let share = |part: u32| f64::from(part) / f64::from(PARTS);
+        let upto = (1..=PARTS).map(|part| {
+            let at = tenth * share(part);
+            (at, beyond(at))
+        });
+        let further = (1..=PARTS).map(|part| {
+            let times = reach.powf(share(part));
+            let logarithm = falls * times.ln() + tenth * (times - 1.0) / excess;
+            (tenth * times, beyond_tenth * (-logarithm / 2.0).exp())
+        });
+        // Seconds that an answer of each duration takes with the others, and the moments of the
+        // drain, weighed by the chance that this answer is the longest.
+        let (mut lasted, mut from, mut before) = (0.0, 0.0, 0.0);
+        let (mut drain, mut squares) = (0.0, 0.0);
+        for (at, excess) in upto.chain(further) {
+            let left = lived.draining * excess / (count as f64 * mean);
+            lasted += (at - from) * self.pace_with(left) / 1e3;
+            let ended = (-left).exp();
+            drain += (ended - before) * lasted;
+            squares += (ended - before) * lasted * lasted;
+            (from, before) = (at, ended);
         }
-        // Other runs hold longer answers than the longest of this one: by the mean excess of the
-        // ten longest.
-        let excess = (1..=9).map(longest).sum::<f64>() / 9.0 - longest(10);
-        let variance = (squares - drain * drain).max(0.0) + of_longest * excess * excess;
-        (drain / 1e3, self.differ() * variance / 1e6)
+        let variance = (squares - drain * drain).max(0.0);
+        (drain, self.differ() * variance)
     }
 }
 
@@ -663,7 +763,7 @@ impl Full {
         full.blocks = blocks.into_iter().filter(|held| *held).count() as f64;
         full.seen = (0..slices).any(|slice| {
             let (wait, prompt) = lived.sent[slice].longest;
-            let read = steps.prompt_token * f64::from(prompt);
+            let read = steps.answer + steps.prompt_token * f64::from(prompt);
             lived.answering[slice] >= 0.9 * most && wait.as_secs_f64() > 4.0 * usual + 2.0 * read
         });
         full

@@ -4,6 +4,8 @@
 //! Everything is summed in whole numbers, so the order of the records does not matter. The run's
 //! time has a fixed number of slices, so memory does not grow with it.
 
+use std::collections::BTreeMap;
+
 use super::facts::{Loop, Run};
 use super::gaps::Gaps;
 use super::occupancy::Occupancy;
@@ -11,6 +13,7 @@ use super::survey::SurveyResult;
 use crate::metric::Reading;
 use crate::metric::count::stopped_for_length;
 use model::units::Nanos;
+use statistics::cells::leading;
 use statistics::covariance::{self, Products};
 use statistics::start::slow_start;
 use statistics::steps::{Slice, Steps};
@@ -21,6 +24,8 @@ const SLICES: usize = 200;
 /// Slices in which waiting and answering are counted, a multiple of the others.
 const FINE: usize = 2000;
 const EACH: usize = FINE / SLICES;
+/// Leading bits of a prompt's length by which it differs from others.
+const LENGTH_BITS: u32 = 11;
 /// Bits behind the point of a weight.
 const POINT: u32 = 16;
 
@@ -93,6 +98,14 @@ struct Content {
     begun: u64,
 }
 
+impl Content {
+    /// Adds tokens, the last of which was made at an instant.
+    fn add(&mut self, at: Nanos, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.last = self.last.max(Some(at));
+    }
+}
+
 /// Number of a request's traits: lengths and times, in whole numbers.
 pub(super) const TRAITS: usize = 8;
 
@@ -125,6 +138,9 @@ pub(super) struct Lives {
     last_sent: Nanos,
     last_first: Nanos,
     contents: Vec<Content>,
+    /// The first answer after a prompt of each length, and the number of answers. Long lengths
+    /// share a cell with similar ones, so there are at most 23,000 cells.
+    lengths: BTreeMap<u64, (Nanos, u64)>,
     gaps: Gaps,
     /// The change, from a slice to the next one, of the answers that generate tokens when it
     /// begins.
@@ -196,6 +212,8 @@ pub(super) struct LifeFigures {
     /// The means of their traits.
     pub(super) means: [f64; TRAITS],
     covariances: [[f64; TRAITS]; TRAITS],
+    /// The variance of the number of different lengths of prompts over other requests.
+    pub(super) lengths_variance: f64,
     /// Milliseconds from the first token to the end.
     pub(super) took: Figures,
     /// Answers under way when the drain began.
@@ -215,6 +233,7 @@ impl Lives {
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),
             contents: vec![Content::default(); SLICES],
+            lengths: BTreeMap::new(),
             gaps: Gaps::new(SLICES),
             across: vec![0; SLICES + 1],
             waiting: Occupancy::new(Nanos(length), FINE),
@@ -304,10 +323,9 @@ impl Lives {
             let begins = |slice: usize| self.grid.begins(slice * EACH);
             self.current = (begins(slice), begins(slice + 1), slice);
         }
-        let held = &mut self.contents[self.current.2];
-        held.tokens = held.tokens.saturating_add(tokens);
-        held.last = held.last.max(Some(at));
-        self.gaps.add(at, self.current.2, tokens);
+        let slice = self.current.2;
+        self.contents[slice].add(at, tokens);
+        self.gaps.add(at, slice, tokens);
     }
 
     /// Adds the prompt and the context of an answer to the slices in which it was under way.
@@ -316,6 +334,11 @@ impl Lives {
         let (from, to) = (grid.at(first) / EACH, grid.at(end) / EACH);
         self.contents[from].prompts += u64::from(prompt);
         self.contents[from].begun += 1;
+        // A step that reads prompts alone ends with first tokens.
+        self.contents[from].add(first, 0);
+        let length = leading(prompt.into(), LENGTH_BITS).0;
+        let (earliest, many) = self.lengths.entry(length).or_insert((first, 0));
+        (*earliest, *many) = (first.min(*earliest), *many + 1);
         self.across[from + 1] += 1;
         self.across[to + 1] -= 1;
         for slice in from..=to {
@@ -355,8 +378,13 @@ impl Lives {
         let until_drain = self.drain().since(self.grid.origin).as_secs_f64();
         let seconds = self.grid.length as f64 / 1e9;
         let until = ((until_drain / seconds).ceil() as usize).clamp(1, FINE);
+        // The number of lengths that as many further requests would add (Good and Toulmin 1956,
+        // "The number of new species, and the increase in population coverage, when a sample is
+        // increased"). The number of all lengths varies as much.
+        let more = self.lengths.values().map(|(_, many)| if many % 2 == 1 { 1.0 } else { -1.0 });
         Some(LifeFigures {
             steps,
+            lengths_variance: more.sum::<f64>().max(0.0),
             slow_start,
             batch: answering[..until].iter().sum::<f64>() / until as f64,
             seconds,
@@ -384,6 +412,10 @@ impl Lives {
             let at = self.contents[slice].last?;
             Some(at.since(self.grid.origin).as_secs_f64())
         };
+        let mut new_lengths = [0.0; SLICES];
+        for (first, _) in self.lengths.values() {
+            new_lengths[self.grid.at(*first) / EACH] += 1.0;
+        }
         let mut across = 0;
         let mut slices = Vec::with_capacity(SLICES);
         for (slice, held) in self.contents.iter().enumerate() {
@@ -405,6 +437,7 @@ impl Lives {
                     prompts: held.prompts as f64,
                     context: held.context as f64 / 1e9 / length,
                     begun: held.begun as f64,
+                    new_lengths: new_lengths[slice],
                     waiting: waiting[fine].iter().sum::<f64>() / EACH as f64,
                     quick: quick[slice],
                 }
