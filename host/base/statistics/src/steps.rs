@@ -58,7 +58,8 @@ impl Slice {
     /// The terms of the line, for one step.
     pub(crate) fn terms(&self) -> [f64; TERMS] {
         let each = |held: f64| held / self.steps();
-        let begun = [each(self.begun), each(self.new_lengths)];
+        // Of terms that say the same, the last is left out: all steps may begin as many answers.
+        let begun = [each(self.new_lengths), each(self.begun)];
         [1.0, self.batch, each(self.prompts), self.context, begun[0], begun[1]]
     }
 
@@ -119,9 +120,9 @@ impl Steps {
         let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
         let lengths =
             slices.iter().map(|slice| if slice.is_busy() { length(slice) } else { longest });
-        let begun = sum(&|slice| line[4] * slice.begun + line[5] * slice.new_lengths);
+        let begun = sum(&|slice| line[4] * slice.new_lengths + line[5] * slice.begun);
         Some(Steps {
-            new_length: line[5],
+            new_length: line[4],
             answer: begun / sum(&|slice| slice.begun).max(1.0),
             lengths: lengths.collect(),
             empty: line[0],
@@ -176,7 +177,8 @@ pub(crate) fn line_through(busy: &[&Slice], terms: usize) -> Option<[f64; TERMS]
 /// The factors of the line through the steps of the slices, by least squares with a weight for each
 /// step. None is negative, because work takes time: a term whose factor is negative is left out.
 fn line(slices: &[&Slice], terms: usize) -> [f64; TERMS] {
-    let mut used: Vec<usize> = (0..terms).collect();
+    let says = |term: &usize| slices.iter().any(|slice| slice.terms()[*term] != 0.0);
+    let mut used: Vec<usize> = (0..terms).filter(says).collect();
     while !used.is_empty() {
         let count = used.len();
         let (mut products, mut values) = (vec![vec![0.0; count]; count], vec![0.0; count]);
