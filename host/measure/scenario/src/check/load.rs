@@ -189,7 +189,6 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         }
     }
     stages(load, problems);
-    lanes(load, problems);
 }
 
 /// Checks the start of lanes, and the keys that lanes need or replace.
@@ -404,6 +403,7 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let varies = load.ramp.place().is_some() || load.stages.is_some();
     let lacks_rate = load.rate.is_none() && !varies;
     let mut problems = Vec::new();
+    lanes(load, &mut problems);
     let lack = match load.meant_arrival() {
         Some(arrival) if arrival.has_rate() && lacks_rate => {
             Some(("rate", "add for instance `rate = 10.0` to [load], or --request-rate 10"))

@@ -57,7 +57,8 @@ fn given() -> Option<ReplyContent> {
 fn lanes_send_what_aiperf_sent() {
     let file = file();
     let rows = file["requests"].as_array().unwrap();
-    let (begun, mut compared) = (10_820.0, 0);
+    // The beginning of AIPerf's measured phase, by its earliest requests.
+    let (begun, mut compared) = (10_815.0, 0);
     for (lane, first) in file["lanes"].as_array().unwrap().iter().enumerate() {
         let of_lane = |row: &&Value| row[1].as_u64() == Some(lane as u64);
         let mut replays: Vec<(u64, &str)> = Vec::new();
