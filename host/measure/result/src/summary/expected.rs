@@ -59,6 +59,8 @@ const COMMON: f64 = 0.3;
 /// as a multiple of the longest one seen.
 const LEAST_SHAPE: f64 = 3.0;
 const REACH: f64 = 3.0;
+/// The share of the answers from which on the drain has many of them.
+const MANY: f64 = 0.2;
 /// Blocks of a run's time in which waits are counted.
 const BLOCKS: usize = 20;
 /// Factor by which waits vary more than their number: times in which all slots are taken differ in
@@ -693,7 +695,8 @@ impl Expectation {
     /// of this one. Beyond the tenth longest, the excess is the geometric mean of an exponential
     /// distribution's and a Pareto distribution's (Hill 1975, "A simple general approach to
     /// inference about the tail of a distribution"). Alone, the one gives too little for lengths of
-    /// chats, and the other too much.
+    /// chats, and the other too much. Where many answers are of the drain, the longest one decides
+    /// the rate, and the Pareto distribution counts alone.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 300;
         const TENTH: u64 = 10;
@@ -717,6 +720,7 @@ impl Expectation {
         let shape = 1.0 / of_longer(&|own| (own / tenth).ln()).max(1e-3);
         let falls = shape.max(LEAST_SHAPE) - 1.0;
         let (beyond_tenth, reach) = (beyond(tenth), REACH * most / tenth);
+        let light = if lived.draining < MANY * lived.count { 0.5 } else { 0.0 };
         let share = |part: u32| f64::from(part) / f64::from(PARTS);
         let upto = (1..=PARTS).map(|part| {
             let at = tenth * share(part);
@@ -724,8 +728,9 @@ impl Expectation {
         });
         let further = (1..=PARTS).map(|part| {
             let times = reach.powf(share(part));
-            let logarithm = falls * times.ln() + tenth * (times - 1.0) / excess;
-            (tenth * times, beyond_tenth * (-logarithm / 2.0).exp())
+            let (pareto, exponential) = (falls * times.ln(), tenth * (times - 1.0) / excess);
+            let logarithm = pareto + light * (exponential - pareto);
+            (tenth * times, beyond_tenth * (-logarithm).exp())
         });
         // Seconds that an answer of each duration takes with the others, and the moments of the
         // drain, weighed by the chance that this answer is the longest.
