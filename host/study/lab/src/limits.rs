@@ -84,7 +84,7 @@ impl User {
     fn sign(self, text: &str) -> &'static str {
         let signs: &[&str] = match self {
             User::Threshold | User::Lab => &["<=", ">=", "<", ">"],
-            User::Slo => &["<=", "<"],
+            User::Slo => &["<=", "<", ">=", ">"],
             User::Goodput => &[":"],
             User::Until => &["\u{b1}", "+-", "+/-"],
             User::Compare => &[" +", " -"],
