@@ -175,8 +175,8 @@ impl Blocks {
         [means(fill), means(rest)]
     }
 
-    /// The deviations of a mean and of a median over one request, as shares of them, if requests were
-    /// as independent as blocks after the fill are; `None` if there are too few.
+    /// The deviations of a mean and of a median over one request, as shares of the two. They assume
+    /// requests as independent as blocks after the fill; `None` if there are too few.
     pub fn deviations(&self, figures: &impl Ranked) -> Option<[f64; 2]> {
         let [_, means] = self.means();
         let fills = self.layout.fills();

@@ -11,7 +11,8 @@
 //! | samples as they are | [`moments`], [`ranked`] |
 //! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`], [`covariance`] |
 //! | distributions | [`beta`], [`student`], [`dunnett`] |
-//! | independent values | [`student`], [`share`], [`bounds`], [`early_stopping`], [`anytime`], [`trend`] |
+//! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
+//! | shares of late requests, as MLPerf judges them | [`early_stopping`] |
 //! | values in clusters | [`clusters`], [`bounded`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
 //! | two sides | [`decomposition`], [`bootstrap`], [`difference`] |

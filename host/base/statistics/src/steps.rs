@@ -20,7 +20,7 @@ use super::dependence::inflation;
 const BLOCKS: usize = 20;
 /// Slices in which an engine must have worked for a line through them.
 const FEWEST: usize = 40;
-/// Terms of the line: of steps that read no prompt, and with those of the answers that begin.
+/// Terms of the line: for steps that read no prompt, and with the terms for answers that begin.
 pub(crate) const QUIET: usize = 4;
 const TERMS: usize = 6;
 

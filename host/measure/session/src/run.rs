@@ -1,8 +1,8 @@
 //! One run, from plan to records: puts preparation, pacer, workers, decode threads and recorder
 //! together, runs the phases, and leaves when every reply has ended.
 //!
-//! [`on_threads`] runs the parts on threads and real time. [`PausedClock`] runs them on one task and
-//! virtual time, for tests with exact numbers.
+//! [`on_threads`] runs the parts on threads and real time. [`PausedClock`] is for tests with exact
+//! numbers: one task and virtual time.
 
 use std::path::Path;
 use std::sync::Arc;

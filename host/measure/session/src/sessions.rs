@@ -207,8 +207,7 @@ impl Sessions {
         }
     }
 
-    /// Puts a session into a lane, in the queue of the lane's events. Fails if the sessions take too
-    /// much memory.
+    /// Puts a session into a lane. Fails if the sessions take too much memory.
     fn place(&self, number: u32, tree: Tree, primers: Option<u32>) -> Result<Place, RunError> {
         let Tree { graph, salt, entered } = tree;
         let bytes = graph.bytes();

@@ -19,8 +19,8 @@ use super::run::accuracy;
 /// The source of these values, for messages and records.
 const SETTER: &str = "--preset";
 
-/// The scenario under these rules, and the rules that it does not follow, as text; or every place
-/// that contradicts the rules. If rules are `loose`, a contradiction stays, and the result names it.
+/// The scenario under these rules, and its unmet rules as text. Fails with every place that
+/// contradicts the rules; if rules are `loose`, the result names the places instead.
 fn under(
     preset: &Preset,
     mut source: Source,

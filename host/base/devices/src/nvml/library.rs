@@ -112,7 +112,7 @@ impl Library {
         found.map(|symbol| *symbol).map_err(|_| NvmlError::NoFunction(name))
     }
 
-    /// The number of devices, and the handles of those that are not lost, by number.
+    /// The number of devices, and the handles of all devices that are not lost, by number.
     pub fn devices(&self) -> Result<(u32, Vec<(u32, Handle)>), NvmlError> {
         let (name, mut count) = ("nvmlDeviceGetCount_v2", 0);
         // SAFETY: the type is right, and the pointer is valid for one number.

@@ -35,7 +35,7 @@ const STREAMED: [(&str, Stage); 5] = [
     ("end", Stage::After),
 ];
 
-/// The keys of a wire format, besides those of [`STREAMED`].
+/// The keys of a wire format, without the keys of [`STREAMED`].
 const KEYS: [&str; 11] = [
     "prompt",
     "tokens",

@@ -76,8 +76,8 @@ pub struct Napper {
 impl WorkerHandle {
     /// A handle, and the other end for its worker.
     pub fn new() -> (Self, UnboundedReceiver<Order>) {
-        // Without a bound, because the pacer waits for no reader. The reader takes all orders before
-        // it reads a reply, so the queue holds the requests that came due within one of its turns.
+        // Without a bound: the pacer waits for no reader. The reader takes all orders before each
+        // reply. So the queue holds the requests of one turn.
         let (orders, worker) = unbounded_channel();
         (WorkerHandle { orders, napper: Napper::default() }, worker)
     }

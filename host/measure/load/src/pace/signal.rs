@@ -69,8 +69,8 @@ impl Signal {
             aborted: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             watched: AtomicBool::new(false),
-            // The requests in flight bound it: each brings one entry, and the pacer takes all entries
-            // out before it sends another request.
+            // Holds at most one entry for each request in flight. The pacer takes all entries out
+            // before each request.
             freed: crossbeam_channel::unbounded(),
             woken: AtomicBool::new(false),
             wake,

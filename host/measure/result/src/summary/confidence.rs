@@ -35,8 +35,8 @@ pub struct Confidence {
     /// The same of the median.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub median_follows_pace: f64,
-    /// The noise within this run, as intervals; for streamed answers none of which ended before or
-    /// after its requested length by itself.
+    /// The noise within this run, as intervals; absent unless all answers were streamed and had
+    /// their requested lengths.
     pub same_requests: Option<Same>,
 }
 
@@ -67,8 +67,8 @@ pub struct RateConfidence {
     pub level: f64,
     /// The rates that many runs of the scenario, each with requests of its own, have on average.
     pub other_requests: Rates,
-    /// The noise within this run, as intervals; for streamed answers none of which ended before or
-    /// after its requested length by itself.
+    /// The noise within this run, as intervals; absent unless all answers were streamed and had
+    /// their requested lengths.
     pub same_requests: Rates,
 }
 

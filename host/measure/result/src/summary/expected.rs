@@ -694,9 +694,9 @@ impl Expectation {
     /// E(D)), where D is the duration of an answer. Other runs hold longer answers than the longest
     /// of this one. Beyond the tenth longest, the excess is the geometric mean of an exponential
     /// distribution's and a Pareto distribution's (Hill 1975, "A simple general approach to
-    /// inference about the tail of a distribution"). Alone, the one gives too little for lengths of
-    /// chats, and the other too much. Where many answers are of the drain, the longest one decides
-    /// the rate, and the Pareto distribution counts alone.
+    /// inference about the tail of a distribution"). Alone, the exponential distribution gives too
+    /// little for lengths of chats, and Pareto's too much. Where many answers are of the drain, the
+    /// longest answer decides the rate, and the Pareto distribution counts alone.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 300;
         const TENTH: u64 = 10;

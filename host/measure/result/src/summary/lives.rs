@@ -99,7 +99,7 @@ struct Content {
 }
 
 impl Content {
-    /// Adds tokens, the last of which was made at an instant.
+    /// Adds tokens; the engine made the last token at an instant.
     fn add(&mut self, at: Nanos, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
         self.last = self.last.max(Some(at));

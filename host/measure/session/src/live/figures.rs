@@ -36,8 +36,8 @@ pub struct State {
     pub(super) load: Option<Load>,
 }
 
-/// One process's part of a run, as it is sent: about once a second, each in place of the one
-/// before.
+/// One process's part of a run. Each process sends its part about once a second, and a part
+/// replaces the part before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Figures {

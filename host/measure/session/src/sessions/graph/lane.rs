@@ -1,6 +1,8 @@
-//! A session in a lane: the times of its recording, its beginning inside the recording, and its
-//! early end. The rules are AIPerf's (`timing/trajectory_source.py`, `timing/branch_orchestrator.py`
-//! of 0.13). A stream is a conversation, so the session's agent and each sub-agent have one.
+//! A session in a lane: its recorded times, its start inside the recording, and its early end.
+//!
+//! A stream is a conversation, of the session's agent or of a sub-agent.
+//!
+//! The rules are AIPerf 0.13's (`timing/trajectory_source.py`).
 
 use std::collections::HashMap;
 
