@@ -1177,8 +1177,8 @@ class RateConfidence:
     other_requests: Rates
     """The rates that many runs of the scenario, each with requests of its own, have on average."""
     same_requests: Rates
-    """The noise within this run, as intervals; for streamed answers none of which ended before or
-    after its requested length by itself.
+    """The noise within this run, as intervals; absent unless all answers were streamed and had
+    their requested lengths.
     """
 
     @classmethod
@@ -1730,8 +1730,8 @@ class Confidence:
     median_follows_pace: float | None
     """The same of the median."""
     same_requests: Same | None
-    """The noise within this run, as intervals; for streamed answers none of which ended before or
-    after its requested length by itself.
+    """The noise within this run, as intervals; absent unless all answers were streamed and had
+    their requested lengths.
     """
 
     @classmethod
