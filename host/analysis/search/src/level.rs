@@ -160,7 +160,7 @@ impl Level {
     pub(crate) fn early_stopping(&self, config: &Config, tier: usize) -> EarlyStopping {
         let limits = config.tiers[tier].limits.iter().zip(&self.pooled[tier]);
         let missing = limits.map(|(limit, Pooled { requests, bad, .. })| {
-            early_stopping::least_requests(limit.percent, *bad).saturating_sub(*requests)
+            early_stopping::least_requests(limit.allowed(), *bad).saturating_sub(*requests)
         });
         let missing = missing.max().unwrap_or_default();
         EarlyStopping { at: self.at, requests: self.requests, missing }

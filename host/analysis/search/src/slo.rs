@@ -19,7 +19,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use result::figure::{Figure, Statistic};
+use result::figure::{Figure, Statistic, mirror};
 use result::limit::{self, Clause, Grammar, LEVELS, LimitError, Numbers, Relation};
 use result::metric::{self, Reading, Single, objective};
 use schemars::JsonSchema;
@@ -89,7 +89,7 @@ impl fmt::Display for Limit {
         let metric = &self.metric;
         match self.floor {
             Some(floor) => {
-                let slowest = Statistic::Percentile(mirrored(self.percent));
+                let slowest = Statistic::Percentile(mirror(self.percent));
                 write!(f, "{metric}.{slowest} >{equal} {floor} tok/s")
             }
             None => {
@@ -119,7 +119,7 @@ impl FromStr for Limit {
             let floor = SPEEDS.contains(&metric).then_some(level);
             Limit {
                 metric: metric.to_owned(),
-                percent: floor.map_or(percent, |_| mirrored(percent)),
+                percent: floor.map_or(percent, |_| mirror(percent)),
                 strict,
                 milliseconds: floor.map_or(level, |floor| 1000.0 / floor),
                 floor,
@@ -162,12 +162,6 @@ fn judged(written: &mut Clause<'_, Relation>, figure: &Figure) -> Option<(&'stat
             None
         }
     }
-}
-
-/// The percentile of speeds for a percentile of times per token, and the reverse.
-fn mirrored(percent: f64) -> f64 {
-    // Rounded, because 100 - 99.9 is not 0.1.
-    ((100.0 - percent) * 1e9).round() / 1e9
 }
 
 /// The share of the requests that lies beyond a percentile.

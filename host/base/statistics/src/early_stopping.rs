@@ -11,26 +11,24 @@ use crate::beta::binomial;
 /// LoadGen's confidence.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// True if `late` late requests among `requests` show that the percentile meets its limit.
-pub fn shows(percent: f64, requests: u64, late: u64) -> bool {
-    // Rounded, because 1 - 0.99 is not 0.01.
-    let chance = ((100.0 - percent) * 1e9).round() / 1e11;
-    binomial(requests as f64, chance, late as f64) < 1.0 - CONFIDENCE
+/// True if `late` late requests among `requests` show that at most this share is late.
+pub fn shows(allowed: f64, requests: u64, late: u64) -> bool {
+    binomial(requests as f64, allowed, late as f64) < 1.0 - CONFIDENCE
 }
 
-/// The fewest requests that show that the percentile meets its limit, if `late` of them are late.
-pub fn least_requests(percent: f64, late: u64) -> u64 {
+/// The fewest requests that show that at most this share is late, if `late` of them are.
+pub fn least_requests(allowed: f64, late: u64) -> u64 {
     let mut enough = late + 1;
-    while !shows(percent, enough, late) {
+    while !shows(allowed, enough, late) {
         enough *= 2;
     }
-    first(enough / 2, enough, |requests| shows(percent, requests, late))
+    first(enough / 2, enough, |requests| shows(allowed, requests, late))
 }
 
-/// The place, from the largest, of the sample that bounds the percentile from above: 1 for the
-/// largest; `None` if the samples are too few.
-pub fn rank(percent: f64, samples: u64) -> Option<u64> {
-    let beyond = first(1, samples.max(1), |late| !shows(percent, samples, late));
+/// The place, from the largest, of the sample that bounds the percentile with this share beyond it:
+/// 1 for the largest; `None` if the samples are too few.
+pub fn rank(allowed: f64, samples: u64) -> Option<u64> {
+    let beyond = first(1, samples.max(1), |late| !shows(allowed, samples, late));
     beyond.checked_sub(1).filter(|rank| *rank > 0)
 }
 
@@ -59,12 +57,13 @@ mod tests {
         for case in cases {
             let mut cells = case.split(',');
             let mut cell = || cells.next().unwrap();
-            let (kind, percent) = (cell(), cell().parse().unwrap());
+            let (kind, percent): (_, f64) = (cell(), cell().parse().unwrap());
+            let allowed = ((100.0 - percent) * 1e7).round() / 1e9;
             let (given, wanted): (u64, Option<u64>) =
                 (cell().parse().unwrap(), cell().parse().ok());
             let found = match kind {
-                "passing" => Some(least_requests(percent, given) - given),
-                _ => rank(percent, given),
+                "passing" => Some(least_requests(allowed, given) - given),
+                _ => rank(allowed, given),
             };
             assert_eq!(found, wanted, "{case}");
         }

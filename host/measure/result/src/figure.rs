@@ -180,14 +180,19 @@ impl FromStr for Figure {
 /// for P99, and P1 itself; the highest first.
 pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
     let low = percentiles.iter().map(|percent| match *percent {
-        // Rounded, because 100 - 99.9 is not 0.1.
-        percent if percent > 50.0 => ((100.0 - percent) * 1e9).round() / 1e9,
+        percent if percent > 50.0 => mirror(percent),
         percent => percent,
     });
     let mut low: Vec<f64> = low.filter(|percent| *percent > 0.0 && *percent < 50.0).collect();
     low.sort_unstable_by(|a, b| b.total_cmp(a));
     low.dedup();
     low
+}
+
+/// The percentile with the same share of the samples beyond it, from the other end.
+pub fn mirror(percent: f64) -> f64 {
+    // Rounded, because 100 - 99.9 is not 0.1.
+    ((100.0 - percent) * 1e9).round() / 1e9
 }
 
 /// Writes the error that there is no such figure, with the name that was probably meant.

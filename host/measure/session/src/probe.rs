@@ -121,8 +121,8 @@ impl Prober {
         let question = dialect.control(backend::Control::ListModels)?;
         let question = question.unwrap_or_else(|| get(MODELS));
         let path = question.path.clone();
-        let asked = asker.ask(&self.first, question).await;
-        let (head, body) = asked.map_err(|silence| silence.fault(target.clone()))?;
+        let answer = asker.ask(&self.first, question).await;
+        let (head, body) = answer.map_err(|silence| silence.fault(target.clone()))?;
         if ask::is_page(&head.headers) && (200..300).contains(&head.status) {
             return Err(PreflightError::WebPage { target, path, status: head.status });
         }
@@ -157,9 +157,8 @@ impl Prober {
             let call = dialect.encode(&sample(), &settings(&model), None)?;
             let request = call.into_request();
             let (method, path) = (request.method.clone(), request.path.clone());
-            let ProbeReply { outcome, status, message, shape } =
+            let ProbeReply { outcome, status, message: said, shape } =
                 asker.generate(&one, &mut dialect, request).await?;
-            let said = message;
             probe.routes.push(Route { backend, route, method, path, outcome, status, said, shape });
         }
         Ok(())

@@ -19,10 +19,10 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::decode::failures::failed;
 use crate::lock;
 use crate::parts::RunError;
-use crate::pending::{OfLane, PendingRequest};
+use crate::pending::{ComposedSample, OfLane, PendingRequest};
 use crate::prepare::item::Item;
 use crate::prepare::writer::Writer;
-use graph::{Primer, Steps};
+use graph::{Graph, Primer, Steps};
 use history::ReplyContent;
 use lanes::{Lanes, Tree};
 use load::pace::{Announcer, Follower, News};
@@ -317,7 +317,7 @@ impl Continuer {
         }
     }
 
-    /// A request is over: writes its followers, and what comes after its session.
+    /// A request is over: writes its followers, or the next session of its lane.
     fn over(&mut self, place: &Place, at: Nanos, ended: RequestEnd) -> Vec<News<Item>> {
         let left = matches!(ended, RequestEnd::Left);
         let is_cut = matches!(ended, RequestEnd::Overflowed);
@@ -410,19 +410,11 @@ impl Continuer {
                 (None, since) => (since.unwrap_or(at) + pause).max(at),
             };
             let of = OfLane { salt: lane.salt.clone(), is_primer: lane.primers.is_some() };
-            let index = graph.index(node);
             let descendants = if node == 0 { graph.followers_of_root() } else { 0 };
-            let item = match graph.compose(node) {
-                Ok(composed) => self.writer.write(PendingRequest {
-                    descendants,
-                    ..PendingRequest::of_lane(index, composed, of)
-                }),
-                Err(what) => {
-                    let unsent = graph.unsent(node);
-                    self.writer.faulty(PendingRequest::of_lane(index, unsent, of), &what)
-                }
-            };
-            let item = Item { entry: Some(Entry::Node(place.at(node))), ..item };
+            let item = self.write(place.at(node), graph, |index, composed| PendingRequest {
+                descendants,
+                ..PendingRequest::of_lane(index, composed, of)
+            });
             news.push(News::Due(Follower { due, item }));
         }
         news
@@ -448,6 +440,21 @@ impl Continuer {
         }
     }
 
+    /// Writes the request at a place of a session, as `pending` has it.
+    fn write(
+        &mut self,
+        place: Place,
+        graph: &mut Graph,
+        pending: impl FnOnce(u64, ComposedSample) -> PendingRequest,
+    ) -> Item {
+        let index = graph.index(place.node);
+        let item = match graph.compose(place.node) {
+            Ok(composed) => self.writer.write(pending(index, composed)),
+            Err(what) => self.writer.faulty(pending(index, graph.unsent(place.node)), &what),
+        };
+        Item { entry: Some(Entry::Node(place)), ..item }
+    }
+
     /// Writes the followers. A dropped request counts as cancelled if the user left, else as lost
     /// to a failure.
     fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
@@ -457,15 +464,8 @@ impl Continuer {
         }
         let mut session = lock(&place.session);
         for node in steps.ready {
-            let (index, due) = (session.graph.index(node), session.graph.due(node));
-            let item = match session.graph.compose(node) {
-                Ok(composed) => self.writer.write(PendingRequest::of_session(index, composed)),
-                Err(what) => {
-                    let unsent = session.graph.unsent(node);
-                    self.writer.faulty(PendingRequest::of_session(index, unsent), &what)
-                }
-            };
-            let item = Item { entry: Some(Entry::Node(place.at(node))), ..item };
+            let due = session.graph.due(node);
+            let item = self.write(place.at(node), &mut session.graph, PendingRequest::of_session);
             news.push(News::Due(Follower { due, item }));
         }
         for node in steps.dropped {

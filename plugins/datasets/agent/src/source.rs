@@ -1,4 +1,4 @@
-//! What the sources of sessions share, and the detection of a file's format.
+//! The common part of the sources of sessions, and the detection of a file's format.
 
 use dialogue::FILE;
 use dialogue::rows::{Rows, parse, unknown, wrong};

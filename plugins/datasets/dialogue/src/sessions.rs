@@ -40,7 +40,7 @@ pub trait Source {
 
 pub struct Sessions {
     source: Box<dyn Source>,
-    /// What a session is called in remarks, such as `conversations`.
+    /// The name of sessions in remarks, such as `conversations`.
     name: &'static str,
     repeat: bool,
     /// Samples of a session that were not yet returned.

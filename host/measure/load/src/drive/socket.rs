@@ -38,9 +38,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         };
         let asking = (request, place, FRAMING, false);
         // Never reserved for a conversation: it carries nothing afterwards.
-        let asked = self.ask(pool, exchange, asking, None, (key, reply), trail).await;
-        let (mut connection, mut reading, head) = match asked {
-            Ok(asked) => asked,
+        let reply_head = self.ask(pool, exchange, asking, None, (key, reply), trail).await;
+        let (mut connection, mut reading, head) = match reply_head {
+            Ok(parts) => parts,
             Err(end) => return end,
         };
         if head.status >= REFUSED {

@@ -205,9 +205,10 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     ) -> End {
         let Saying { request, place, framing, accepted, context, is_step } = saying;
         let asking = (request, place, framing, is_step);
-        let asked = self.ask(pool, exchange, asking, session.map(|own| &**own), to, trail).await;
-        let (mut connection, mut reading, head) = match asked {
-            Ok(asked) => asked,
+        let reply_head =
+            self.ask(pool, exchange, asking, session.map(|own| &**own), to, trail).await;
+        let (mut connection, mut reading, head) = match reply_head {
+            Ok(parts) => parts,
             Err(end) => return end,
         };
         let is_decoded = (200..300).contains(&head.status) || accepted.contains(&head.status);

@@ -1,4 +1,4 @@
-//! A connection before anything is said on it, and the means to open one.
+//! A new connection without requests, and the means to open one.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + 'static {}
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> ByteStream for Io {}
 
-/// A connection that was made, before anything is said on it.
+/// A new connection, before its first request.
 pub struct NewConnection<Io> {
     pub io: Io,
     /// The record of when the stream was read and written.

@@ -109,11 +109,10 @@ impl Whole {
         {
             return Ok(Some(writer.write(PendingRequest::alone(index, Phase::Measure, sample))));
         }
-        let descendants = u32::try_from(self.samples.len() - 1).unwrap_or(u32::MAX);
         let mut graph = Graph::new(self.samples, policy(plan))?;
         let root = graph.compose(0)?;
         let item = writer.write(PendingRequest {
-            descendants,
+            descendants: graph.followers_of_root(),
             ..PendingRequest::of_session(graph.index(0), root)
         });
         Ok(Some(Item { entry: Some(Entry::Root(Box::new(graph))), ..item }))

@@ -99,9 +99,9 @@ impl Recorder {
         let logged_in = local.run(log_in(&access, &mut dialect));
         logged_in.map_err(PreflightError::from).map_err(CheckError::from)?;
         let mut asker = Asker { connect, clock, requests: 0 };
-        let asked = local.run(asker.ask(&self.0, request));
+        let answer = local.run(asker.ask(&self.0, request));
         let fault = |silence: Silence| CheckError::from(silence.fault(target.to_string()));
-        let (head, body) = asked.map_err(fault)?;
+        let (head, body) = answer.map_err(fault)?;
         if is_page(&head.headers) {
             let (target, status) = (target.to_string(), head.status);
             return Err(CheckError::from(PreflightError::WebPage { target, path, status }).into());

@@ -284,15 +284,18 @@ impl Graph {
             }
             edge.is_met = true;
             let (to, due) = (edge.to, at + edge.delay);
-            let follower = &mut self.nodes[to];
-            follower.due = if self.policy.by_last { due } else { follower.due.max(due) };
-            follower.released = Some(follower.released.map_or(due, |first| first.min(due)));
-            follower.waits_for -= 1;
-            if follower.waits_for == 0 && follower.state == State::Waiting {
-                ready.push(to);
-            }
+            ready.extend(self.release(to, due));
         }
         ready
+    }
+
+    /// Lets a request go by one of its dependencies; returns it if that was the last.
+    fn release(&mut self, node: usize, due: Nanos) -> Option<usize> {
+        let follower = &mut self.nodes[node];
+        follower.due = if self.policy.by_last { due } else { follower.due.max(due) };
+        follower.released = Some(follower.released.map_or(due, |first| first.min(due)));
+        follower.waits_for -= 1;
+        (follower.waits_for == 0 && follower.state == State::Waiting).then_some(node)
     }
 
     /// Keeps the answer to a request for the requests that need it.

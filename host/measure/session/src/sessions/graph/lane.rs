@@ -197,15 +197,6 @@ impl Graph {
         }
         steps
     }
-
-    /// Lets a request go by one of its dependencies; returns it if that was the last.
-    fn release(&mut self, node: usize, at: Nanos) -> Option<usize> {
-        let follower = &mut self.nodes[node];
-        follower.due = at;
-        follower.released.get_or_insert(at);
-        follower.waits_for -= 1;
-        (follower.waits_for == 0).then_some(node)
-    }
 }
 
 #[cfg(test)]

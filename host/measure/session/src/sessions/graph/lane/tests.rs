@@ -48,7 +48,7 @@ fn session(requests: &Value) -> Graph {
     Graph::new(samples.collect(), LANE).unwrap()
 }
 
-fn given() -> Option<ReplyContent> {
+fn reply() -> Option<ReplyContent> {
     Some(ReplyContent { answer: text_message(Role::Assistant, "a"), carry: None })
 }
 
@@ -120,7 +120,7 @@ fn lanes_send_what_aiperf_sent() {
                     assert_eq!(node, 0, "lane {lane}: {this:?} was not due");
                 }
                 graph.compose(node).unwrap();
-                for ready in graph.over(node, ms(&row[8]), given()).ready {
+                for ready in graph.over(node, ms(&row[8]), reply()).ready {
                     due.insert(name(&graph, ready), graph.due(ready).as_millis_f64());
                 }
             }
@@ -135,14 +135,14 @@ fn overflow_ends_the_stream_and_lets_others_go() {
     let mut graph = session(&file["sessions"]["gamma"]);
     for node in [0, 1] {
         graph.compose(node).unwrap();
-        graph.over(node, Nanos(1), given());
+        graph.over(node, Nanos(1), reply());
     }
     // Both sub-agents begin, and the agent waits for them: the first reply of one is an overflow.
     graph.compose(2).unwrap();
     assert!(graph.cut(2, Nanos(5)).ready.is_empty());
     for node in [4, 5] {
         graph.compose(node).unwrap();
-        let steps = graph.over(node, Nanos(9), given());
+        let steps = graph.over(node, Nanos(9), reply());
         assert_eq!(steps.ready, if node == 4 { vec![5] } else { vec![6] });
     }
     // An overflow of the agent ends the session: nothing else is under way.
