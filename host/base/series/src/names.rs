@@ -14,6 +14,21 @@ model::words! {
         KvUsage = "kv-usage",
         /// Share of the prompts' tokens that the prefix cache had, from 0 to 1.
         CacheHitRate = "cache-hit-rate",
+        /// Prompt tokens that the cache in the devices' memory had, per second.
+        DeviceCached = "device-cached-tokens",
+        /// Prompt tokens that the cache in the hosts' memory had, per second.
+        HostCached = "host-cached-tokens",
+        /// Prompt tokens that a storage behind the hosts had, per second.
+        StorageCached = "storage-cached-tokens",
+        /// Prompt tokens that caches outside the engine had, per second.
+        ExternalCached = "external-cached-tokens",
+        /// Share of the tokens looked up in caches outside the engine that they had, from 0 to 1.
+        /// The engine looks up only tokens that its own cache does not have.
+        ExternalHitRate = "external-hits-of-external-queries",
+        /// Bytes of keys and values moved to the devices from other memory, per second.
+        KvLoaded = "kv-loaded-bytes",
+        /// Bytes of keys and values moved from the devices to other memory, per second.
+        KvStored = "kv-stored-bytes",
         /// Requests that were begun and put back, per second.
         Preemptions = "preemptions",
         /// Tokens that a step of the engine computes.
@@ -40,6 +55,26 @@ model::words! {
     }
 }
 
+impl Name {
+    /// The unit of its values, or nothing for a share.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Name::KvUsage | Name::CacheHitRate | Name::ExternalHitRate | Name::Acceptance => "",
+            Name::Running | Name::Waiting | Name::Transferring => "requests",
+            Name::Preemptions | Name::Refused => "requests/s",
+            Name::BatchTokens => "tokens",
+            Name::InputTokens
+            | Name::OutputTokens
+            | Name::DeviceCached
+            | Name::HostCached
+            | Name::StorageCached
+            | Name::ExternalCached => "tok/s",
+            Name::KvLoaded | Name::KvStored => "B/s",
+            Name::QueueTime | Name::PrefillTime | Name::TransferTime | Name::ServerTtft => "ms",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
     /// Gauges, added up over models and processes.
@@ -49,6 +84,8 @@ pub(crate) enum Source {
     /// A gauge; the mean counts.
     Mean(&'static str),
     Count(&'static str),
+    /// The series of a counter with this value of a label.
+    Labelled(&'static str, (&'static str, &'static str)),
     /// A counter as a share of another that contains it.
     Share(&'static str, &'static str),
     /// A counter as a share of itself and another together.
@@ -66,6 +103,7 @@ impl Source {
             Source::Largest(name)
             | Source::Mean(name)
             | Source::Count(name)
+            | Source::Labelled(name, _)
             | Source::Time(name, _)
             | Source::Size(name) => vec![name],
             Source::Share(part, whole) | Source::Part(part, whole) => vec![part, whole],
@@ -73,10 +111,13 @@ impl Source {
     }
 }
 
-use Source::{Count, Largest, Mean, Part, Share, Size, Sum, Time};
+use Source::{Count, Labelled, Largest, Mean, Part, Share, Size, Sum, Time};
 
 /// Milliseconds in a second, the unit of nearly all histograms of times.
 const SECONDS: f64 = 1_000.0;
+
+/// SGLang's counter of cached prompt tokens, by `cache_source`.
+const SGLANG_CACHED: &str = "sglang:cached_tokens_total";
 
 /// The sources of a name: vLLM's (`vllm/v1/metrics/loggers.py` and its connectors'),
 /// SGLang's (`sglang/srt/metrics/collector.py`), `trtllm-serve`'s
@@ -113,6 +154,19 @@ pub(crate) fn sources(name: Name) -> &'static [Source] {
             Share("sglang:cached_tokens_total", "sglang:prompt_tokens_total"),
             Part("llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total"),
         ],
+        Name::DeviceCached => &[
+            Count("vllm:prefix_cache_hits_total"),
+            Labelled(SGLANG_CACHED, ("cache_source", "device")),
+        ],
+        Name::HostCached => &[Labelled(SGLANG_CACHED, ("cache_source", "host"))],
+        Name::StorageCached => &[Labelled(SGLANG_CACHED, ("cache_source", "storage"))],
+        Name::ExternalCached => &[Count("vllm:external_prefix_cache_hits_total")],
+        Name::ExternalHitRate => &[Share(
+            "vllm:external_prefix_cache_hits_total",
+            "vllm:external_prefix_cache_queries_total",
+        )],
+        Name::KvLoaded => &[Count("vllm:kv_offload_load_bytes_total")],
+        Name::KvStored => &[Count("vllm:kv_offload_store_bytes_total")],
         Name::Preemptions => {
             &[Count("vllm:num_preemptions_total"), Count("sglang:num_retracted_requests_total")]
         }

@@ -131,6 +131,11 @@ fn of_source(recording: &Recording, targets: &[u32], source: &Source) -> Option<
         Source::Largest(name) => level(Fold::Largest, &[name]),
         Source::Mean(name) => level(Fold::Mean, &[name]),
         Source::Count(name) => counts(&[name]).map(Curve::Count),
+        Source::Labelled(name, label) => each(&|target| {
+            let series = recording.series_of(target, name);
+            rates_of(recording, target, series.filter(|recorded| recorded.has(Some(*label))))
+        })
+        .map(Curve::Count),
         Source::Share(part, whole) => Some(Curve::Share(counts(&[part])?, counts(&[whole])?)),
         Source::Part(part, rest) => {
             let whole = counts(&[part]).and_then(|_| counts(&[rest])).is_some();

@@ -40,6 +40,14 @@ pub struct RecordedSeries {
     pub changes: Vec<(u32, Option<f64>)>,
 }
 
+impl RecordedSeries {
+    /// True if it has this value of a label, or no label matters.
+    pub(crate) fn has(&self, label: Option<(&str, &str)>) -> bool {
+        let labels = &self.series.labels;
+        label.is_none_or(|(key, value)| labels.get(key).is_some_and(|own| own == value))
+    }
+}
+
 impl Recording {
     /// Adds an entry, unless it contradicts earlier entries: the file was changed.
     pub fn enter(&mut self, entry: Entry) {

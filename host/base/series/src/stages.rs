@@ -290,10 +290,7 @@ impl Recording {
         label: Option<(&str, &str)>,
         over: (Nanos, Nanos),
     ) -> Option<f64> {
-        let series = self.series_of(target, name).filter(|recorded| {
-            let labels = &recorded.series.labels;
-            label.is_none_or(|(key, value)| labels.get(key).is_some_and(|own| own == value))
-        });
+        let series = self.series_of(target, name).filter(|recorded| recorded.has(label));
         Some(total(&[rates_of(self, target, series)?], over))
     }
 }

@@ -101,6 +101,23 @@ fn a_real_server_has_the_common_names() {
     assert_eq!(figures.queues[0].queued.to_string(), "0");
 }
 
+/// The lines are SGLang 0.5.23's, whose series of a memory appears with its first hit.
+#[test]
+fn tiers_of_the_cache_are_told_apart_by_their_label() {
+    let page = |device: u64, host: u64| {
+        format!(
+            "# TYPE sglang:cached_tokens_total counter\n\
+             sglang:cached_tokens_total{{cache_source=\"device\",model_name=\"m\",tp_rank=\"0\"}} {device}\n\
+             sglang:cached_tokens_total{{cache_source=\"host\",model_name=\"m\",tp_rank=\"0\"}} {host}\n"
+        )
+    };
+    let recording = recorded(&[&page(64, 0), &page(192, 37)]);
+    let figures = recording.figures((at(1.0), at(2.0))).unwrap().figures;
+    let total = |name: Name| figures.get(&name).and_then(|figure| figure.total);
+    assert_eq!((total(Name::DeviceCached), total(Name::HostCached)), (Some(128.0), Some(37.0)));
+    assert_eq!((total(Name::StorageCached), total(Name::ExternalCached)), (None, None));
+}
+
 #[test]
 fn counters_become_rates_and_restarts_count_from_zero() {
     let page = |count: u64| {

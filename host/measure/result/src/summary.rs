@@ -30,6 +30,7 @@
 //! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
 //! Groups are at most 25 of each kind, kinds of failure 64, and time slices 1000.
 
+mod agents;
 mod backlog;
 pub mod cache;
 pub mod cold;
@@ -76,6 +77,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use ::series::ServerSeries;
+pub use agents::{Agents, Source};
 pub use backlog::Backlog;
 pub use cold::ColdStart;
 pub use column::Column;
@@ -84,7 +86,7 @@ pub use counts::ServerCount;
 pub use dataset::{Dataset, Remark, Treatment};
 pub use devices::Devices;
 pub use distribution::{Basis, Distribution};
-pub use facts::{Damage, Loop, NOT_SENT, Price, Rules, Run, RunFacts, Tokenizer, Used};
+pub use facts::{Damage, Loop, Machines, NOT_SENT, Price, Rules, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use first_token::FirstToken;
 pub use fleet::Fleet;
@@ -147,6 +149,8 @@ pub struct Summary {
     /// Requests that depend on each other; absent if none does, and no request is a turn of a
     /// conversation.
     pub sessions: Option<Sessions>,
+    /// The agents of a closed loop of sessions; absent for any other load.
+    pub agents: Option<Agents>,
     /// Histories in front of requests; absent if none has one.
     pub histories: Option<Histories>,
     /// Figures by turn, class and adapter, of requests that state them.

@@ -1,4 +1,5 @@
-//! `[run]` and `[cost]`: the watch on devices and servers, and the price of the machines.
+//! `[run]`, `[cost]` and `[machines]`: the watch on devices and servers, and the price, the number
+//! and the power of the machines.
 
 use std::fmt;
 
@@ -51,6 +52,22 @@ table! {
         /// The currency of the cost, such as EUR, for readers of the result.
         currency: Maybe<String>
             => plan("cost.currency", May).flag("cost-currency", "LABEL", RESULT);
+    }
+}
+
+table! {
+    /// `[machines]`: the machines that serve, for figures of agents.
+    pub struct Machines {
+        /// Number of devices that serve, for jobs and agents per device.
+        devices: Maybe<u64>
+            => plan("machines.devices", May)
+                .flag("machine-devices", "N", RESULT)
+                .otherwise("the devices that are sampled");
+        /// Power in watts, such as the power of the whole rack, for agents per megawatt.
+        power_w: Maybe<f64>
+            => plan("machines.power-w", May)
+                .flag("machine-power-w", "WATTS", RESULT)
+                .otherwise("the sampled devices' mean power");
     }
 }
 
@@ -137,6 +154,8 @@ mod tests {
             ("run.device-interval = \"1ms\"", &["from 10ms to 1m"]),
             ("run.device-interval = \"61s\"", &["from 10ms to 1m"]),
             ("cost.per-hour = 0", &["cost.per-hour", "a number above zero"]),
+            ("machines.devices = 0", &["machines.devices", "a whole number from 1"]),
+            ("machines.power-w = 0", &["machines.power-w", "a number above zero"]),
             ("cost.per-hour = -2.5", &["a number above zero"]),
             ("cost.per-hour = inf", &["a number above zero"]),
             ("cost = { per-hour = 1, currency = \"in euros\" }", &["at most 8 letters"]),

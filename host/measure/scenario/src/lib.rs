@@ -36,7 +36,7 @@ mod tests;
 mod value;
 
 pub use about::About;
-pub use devices::{Cost, DeviceMetrics, Run};
+pub use devices::{Cost, DeviceMetrics, Machines, Run};
 pub use field::Entry;
 pub use key::{Flag, Key, heading, keys};
 pub use load::{Arrival, Lanes, Load, Ramp, Stage, Trace};

@@ -18,7 +18,7 @@ use model::session::{Users, Warming};
 use model::units::Nanos;
 use result::metric::Objective;
 use result::prefix::PAGE;
-use result::summary::{Price, Rules, Used};
+use result::summary::{Machines, Price, Rules, Used};
 use result::threshold::Threshold;
 
 use crate::DeviceMetrics;
@@ -64,6 +64,9 @@ pub struct Plan {
     pub device_metrics: Option<WatchedDevices>,
     /// The cost of the devices or their machine, if it was stated.
     pub cost: Option<Price>,
+    /// The machines, as the scenario declares them.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub machines: Machines,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
     /// True if means and percentiles include requests that failed or were not sent, as infinitely

@@ -5,7 +5,7 @@ use crate::comparability::{
     Fate::{May, Must},
     Kind,
 };
-use crate::devices::{Cost, Run};
+use crate::devices::{Cost, Machines, Run};
 use crate::field::Maybe;
 use crate::key::{heading::RESULT, plan, unplanned};
 use crate::load::Load;
@@ -46,6 +46,8 @@ table! {
         run: Run;
         /// The cost of a million tokens.
         cost: Cost;
+        /// The machines that serve, for figures of agents.
+        machines: Machines;
         /// The contents of the report.
         report: Report;
         /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as

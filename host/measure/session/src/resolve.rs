@@ -26,8 +26,8 @@ use std::sync::Arc;
 use ahead::Ahead;
 pub use defaults::limits;
 use defaults::{
-    controls, cost, device_metrics, goodput, load_of, percentiles, request_options, thresholds,
-    timeouts,
+    controls, cost, device_metrics, goodput, load_of, machines, percentiles, request_options,
+    thresholds, timeouts,
 };
 use measured::Measurement;
 
@@ -308,6 +308,7 @@ impl<'s> Resolution<'s> {
             control: controls(scenario),
             device_metrics: device_metrics(scenario),
             cost: cost(scenario),
+            machines: machines(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
             time_slice: (scenario.report.slice.as_ref()).map(|entry| entry.value.0.into()),

@@ -17,7 +17,8 @@ use super::saved;
 use model::clean;
 use model::duration::Span;
 use model::units::Nanos;
-use report::compatible::{self, Compatible, Keep, Tool};
+use report::compatible::aiperf::{Export, Lines};
+use report::compatible::{self, Compatible, Keep, Tool, inferencex};
 use report::document::Document;
 use report::{csv, json, published, text, time_slices};
 use result::summary::RunFacts;
@@ -92,6 +93,11 @@ enum Style {
     Sglang,
     /// LMDeploy's profile_restful_api.py's: text or markdown
     Lmdeploy,
+    /// AIPerf's: jsonl (profile_export.jsonl) or json (profile_export_aiperf.json)
+    Aiperf,
+    /// InferenceX's row of an agentic run, as json; the notes of the run state hw, tp and others
+    #[value(name = "inferencex")]
+    InferenceX,
 }
 
 pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
@@ -144,6 +150,12 @@ fn draw(args: &Args) -> Result<(), Failure> {
         (Format::Json, Style::Vllm) => {
             each(&runs, &mut out, |run| args.line(run, Tool::Vllm, compatible::vllm::json))
         }
+        (Format::Json, Style::Aiperf) => {
+            each(&runs, &mut out, |run| export(run, |export| Ok(export.json())))
+        }
+        (Format::Json, Style::InferenceX) => {
+            each(&runs, &mut out, |run| export(run, |it| row(run, it)))
+        }
         (Format::Json, _) => each(&runs, &mut out, |run| {
             let summary = run.summarize(&args.facts(run)?)?;
             json::json(&summary).map_err(Failure::cannot("write the report"))
@@ -151,7 +163,7 @@ fn draw(args: &Args) -> Result<(), Failure> {
         (Format::Jsonl, Style::Sglang) => {
             each(&runs, &mut out, |run| args.line(run, Tool::Sglang, compatible::sglang::json))
         }
-        (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
+        (Format::Jsonl, style) => lines(only(&runs, "lines")?, style, &mut out),
         (Format::Csv, _) if args.slice.is_some() => args.slices(only(&runs, "rows")?, &mut out),
         (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
         (Format::Html, _) => drawn::page(&runs, args.time_slice(), &mut out),
@@ -179,6 +191,8 @@ impl Args {
             Style::Vllm => &[Format::Text, Format::Markdown, Format::Json],
             Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
             Style::Lmdeploy => &[Format::Text, Format::Markdown],
+            Style::Aiperf => &[Format::Json, Format::Jsonl],
+            Style::InferenceX => &[Format::Json],
         };
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
@@ -231,6 +245,8 @@ impl Args {
             Style::Vllm => (Tool::Vllm, text::vllm::text),
             Style::Sglang => (Tool::Sglang, text::sglang::sglang),
             Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
+            // These have no block: `check` refuses them.
+            Style::Aiperf | Style::InferenceX => return Ok(String::new()),
         };
         seen_by(run, tool, Keep::Nothing, draw)
     }
@@ -364,15 +380,49 @@ fn each(
     Ok(())
 }
 
-fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
+fn lines(run: &RunFolder, style: Style, out: &mut Destination) -> Result<(), Failure> {
+    let (reported, facts) = (run.reported()?, run.facts()?);
+    let aiperf = Lines::new(&reported, &facts, run.origin()?);
     for exchange in run.read()? {
-        let line =
-            serde_json::to_string(&exchange?).map_err(Failure::cannot("write the report"))?;
+        let exchange = exchange?;
+        let line = if style == Style::Aiperf {
+            let Some(line) = aiperf.line(&exchange) else { continue };
+            line
+        } else {
+            serde_json::to_string(&exchange).map_err(Failure::cannot("write the report"))?
+        };
         if !out.json(&(line + "\n"))? {
             break;
         }
     }
     Ok(())
+}
+
+/// A run's export for AIPerf's readers, drawn.
+fn export(
+    run: &RunFolder,
+    draw: impl FnOnce(&Export<'_>) -> Result<String, Failure>,
+) -> Result<String, Failure> {
+    let (reported, facts) = (run.reported()?, run.facts()?);
+    let export = Export::read(&reported, &facts, run.origin()?, run.read()?)?;
+    draw(&export).map(|text| clean::json(&text).into_owned())
+}
+
+fn row(run: &RunFolder, export: &Export<'_>) -> Result<String, Failure> {
+    let folder = run.path().display();
+    let row = inferencex::row(export).map_err(|wrong| {
+        Failure::input(format!(
+            "the run in {folder} has no row of InferenceX: {}",
+            wrong.join("; ")
+        ))
+    })?;
+    if !row.unstated.is_empty() {
+        tell(format_args!(
+            "note: the run in {folder} does not state {}; state them with --metadata when it runs, such as --metadata hw=h200",
+            row.unstated.join(", ")
+        ));
+    }
+    Ok(row.json)
 }
 
 fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {

@@ -10,7 +10,6 @@ use super::{ExportError, Run};
 use devices::{Reading, Recording};
 use model::units::Nanos;
 use report::view::{Course, grain};
-use series::Name;
 
 pub(crate) fn heads() -> Vec<Head> {
     vec![
@@ -33,7 +32,7 @@ pub(crate) fn heads() -> Vec<Head> {
 }
 
 struct Point<'a> {
-    series: &'static str,
+    series: &'a str,
     device: Option<&'a str>,
     span: (Nanos, Nanos),
     value: f64,
@@ -74,44 +73,23 @@ pub(crate) fn write<W: Write + Send>(
         ("power", course.power_w.as_ref(), "W"),
     ];
     let of_run = of_run.into_iter().map(|(series, values, unit)| {
-        (series, unit, values.into_iter().flatten().copied().map(Some).collect::<Vec<_>>())
+        let values = values.into_iter().flatten().copied().map(Some).collect::<Vec<_>>();
+        (series.to_owned(), unit, values)
     });
     let of_server = course.server.0.iter().map(|line| {
-        let (series, unit) = of_server(line.name);
-        (series, unit, line.values.clone())
+        (format!("server-{}", line.name.name()), line.name.unit(), line.values.clone())
     });
     for (series, unit, values) in of_run.chain(of_server) {
         for (place, value) in values.into_iter().enumerate() {
             let Some(value) = value else { continue };
             let (from, to) = course.span(place);
             let span = (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to));
-            put(run, &Point { series, device: None, span, value, unit }, batch, sink)?;
+            put(run, &Point { series: &series, device: None, span, value, unit }, batch, sink)?;
         }
     }
     match &run.facts.devices {
         Some(recording) => write_devices(run, recording, batch, sink),
         None => Ok(()),
-    }
-}
-
-/// The name of a server's own series, and its unit.
-fn of_server(name: Name) -> (&'static str, &'static str) {
-    match name {
-        Name::Running => ("server-running", "requests"),
-        Name::Waiting => ("server-waiting", "requests"),
-        Name::KvUsage => ("server-kv-usage", ""),
-        Name::CacheHitRate => ("server-cache-hit-rate", ""),
-        Name::Preemptions => ("server-preemptions", "requests/s"),
-        Name::BatchTokens => ("server-batch-tokens", "tokens"),
-        Name::Acceptance => ("server-acceptance", ""),
-        Name::InputTokens => ("server-input-tokens", "tok/s"),
-        Name::OutputTokens => ("server-output-tokens", "tok/s"),
-        Name::QueueTime => ("server-queue-time", "ms"),
-        Name::PrefillTime => ("server-prefill-time", "ms"),
-        Name::TransferTime => ("server-transfer-time", "ms"),
-        Name::ServerTtft => ("server-ttft", "ms"),
-        Name::Transferring => ("server-transferring", "requests"),
-        Name::Refused => ("server-refused", "requests/s"),
     }
 }
 

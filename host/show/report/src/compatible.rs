@@ -1,13 +1,15 @@
 //! A run's figures as another tool reports them for the same replies, by its definitions of a
 //! chunk, a request's end and a peak. They fill that tool's text block (`text`) and its result file
-//! ([`vllm`], [`sglang`]).
+//! ([`vllm`], [`sglang`], [`aiperf`]), and the row of InferenceX ([`inferencex`]).
 //!
 //! Three things stay ours. A request that failed counts as failed, even if the tool would have
 //! counted it as a success. Output tokens are counted by the server's usage, as the tools do if it
 //! is sent. If it is not, LMDeploy and SGLang report the requested lengths, and we report the
 //! counted ones. And a figure without a measurement is left out, while the tools write 0.
 
+pub mod aiperf;
 mod figures;
+pub mod inferencex;
 mod seen;
 pub mod sglang;
 pub mod vllm;

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use crate::chart::{Look, Theme, Width, svg};
 use crate::charts::fixture::{run_of, sides_of};
 use crate::charts::{Charts, RunView};
-use crate::compatible::{self, Compatible, Keep, Tool};
+use crate::compatible::aiperf::{Export, Lines};
+use crate::compatible::{self, Compatible, Keep, Tool, inferencex};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Speculation};
@@ -166,9 +167,14 @@ fn show(run: &RunView, exchanges: &[Exchange]) {
         let _ = match tool {
             Tool::Vllm => compatible::vllm::json(&seen) + &text::vllm::text(&seen),
             Tool::Sglang => compatible::sglang::json(&seen) + &text::sglang::sglang(&seen),
-            Tool::Lmdeploy => text::sglang::lmdeploy(&seen),
+            Tool::Lmdeploy | Tool::Aiperf => text::sglang::lmdeploy(&seen),
         };
     }
+    let lines = Lines::new(&run.reported, &facts, Some(u64::MAX));
+    let _: Vec<String> = exchanges.iter().filter_map(|exchange| lines.line(exchange)).collect();
+    let all = exchanges.iter().cloned().map(Ok::<_, Infallible>);
+    let Ok(export) = Export::read(&run.reported, &facts, Some(u64::MAX), all);
+    assert!(!export.json().is_empty() && inferencex::row(&export).is_ok());
 }
 
 proptest! {

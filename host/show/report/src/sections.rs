@@ -120,6 +120,10 @@ pub(crate) fn sessions(summary: &Summary) -> Vec<Row> {
         let share = histories.recorded_share().map(percent).unwrap_or_default();
         format!("{}; of their answers, {share} are those on record", count(histories.requests))
     });
+    let agents = summary.agents;
+    let source = agents.and_then(|agents| agents.power_source);
+    let source = source.map_or_else(String::new, |source| format!(" ({} power)", source.name()));
+    let per_megawatt = format!("Agents per megawatt{source}");
     let cancelled = Some(sessions.cancelled).filter(|count| *count > 0);
     vec![
         Row::count(["Sessions"; 2], Some(sessions.total)),
@@ -135,6 +139,13 @@ pub(crate) fn sessions(summary: &Summary) -> Vec<Row> {
             ["Turn throughput (turns/s)", "Answered turns per second"],
             sessions.turns_per_s,
         ),
+        Row::figure(["Jobs an hour and a user"; 2], agents.and_then(|it| it.jobs_per_h_and_user)),
+        Row::figure(
+            ["Jobs an hour and a device"; 2],
+            agents.and_then(|it| it.jobs_per_h_and_device),
+        ),
+        Row::figure(["Agents per device"; 2], agents.and_then(|it| it.agents_per_device)),
+        Row::figure([&per_megawatt; 2], agents.and_then(|it| it.agents_per_megawatt)),
         Row::of_page("Time of a session, median", of(metric::SESSION_TIME)),
         Row::of_page("Of this in flight", of(metric::SESSION_IN_FLIGHT)),
         Row::of_page("Of this idle", of(metric::SESSION_IDLE)),
@@ -415,7 +426,7 @@ pub(crate) fn cost(summary: &Summary) -> Vec<Row> {
 /// Of a figure of the server's series: the label, the series' name, the value, and the factor.
 type SeriesRow = (&'static str, Name, fn(&Series) -> Option<f64>, f64);
 
-const SERIES: [SeriesRow; 21] = [
+const SERIES: [SeriesRow; 28] = [
     ("Mean running requests", Name::Running, |it| it.mean, 1.0),
     ("Most running requests", Name::Running, |it| it.max, 1.0),
     ("Mean waiting requests", Name::Waiting, |it| it.mean, 1.0),
@@ -423,6 +434,13 @@ const SERIES: [SeriesRow; 21] = [
     ("Mean KV cache usage (%)", Name::KvUsage, |it| it.mean, 100.0),
     ("Highest KV cache usage (%)", Name::KvUsage, |it| it.max, 100.0),
     ("Prefix cache hit rate (%)", Name::CacheHitRate, |it| it.mean, 100.0),
+    ("Tokens from the device cache", Name::DeviceCached, |it| it.total, 1.0),
+    ("Tokens from the host cache", Name::HostCached, |it| it.total, 1.0),
+    ("Tokens from storage", Name::StorageCached, |it| it.total, 1.0),
+    ("Tokens from external caches", Name::ExternalCached, |it| it.total, 1.0),
+    ("External hits of external queries (%)", Name::ExternalHitRate, |it| it.mean, 100.0),
+    ("KV loaded to devices (MB)", Name::KvLoaded, |it| it.total, 1e-6),
+    ("KV stored from devices (MB)", Name::KvStored, |it| it.total, 1e-6),
     ("Preemptions", Name::Preemptions, |it| it.total, 1.0),
     ("Refused requests", Name::Refused, |it| it.total.filter(|it| *it > 0.0), 1.0),
     ("Mean tokens per engine step", Name::BatchTokens, |it| it.mean, 1.0),

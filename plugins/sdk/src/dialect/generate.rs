@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::explain;
-use crate::dialect::openai::{failure, not_a_chunk, parse};
+use crate::dialect::openai::{Tiers, failure, not_a_chunk, parse};
 use crate::json::readable;
 use crate::{Error, Frame, Meaning, Output, Refusal, Speculation, Timings, Usage};
 use skip::Pattern;
@@ -129,6 +129,8 @@ struct Further<'a> {
     first_token_latency: Option<&'a RawValue>,
     #[serde(borrow)]
     e2e_latency: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cached_tokens_details: Option<&'a RawValue>,
     #[serde(borrow)]
     spec_verify_ct: Option<&'a RawValue>,
     // Steps by the number of proposed tokens that they accepted, under two names as well.
@@ -371,6 +373,7 @@ impl Choice {
             {
                 events.extend(last.meta_info.timings());
                 events.extend(last.meta_info.speculation());
+                events.extend(Tiers::counts(last.meta_info.cached_tokens_details));
             }
         }
         events.push(finished(reason));

@@ -4,6 +4,7 @@
 //! `openai::pooling` the routes whose replies are vectors and orders.
 
 mod counts;
+pub(crate) use counts::Tiers;
 mod messages;
 mod pattern;
 mod pooling;

@@ -90,6 +90,14 @@ wholes! {
     "sessions.sessions-per-s", "Session throughput",
         "sessions/s", Higher, |s| s.sessions?.sessions_per_s;
     "sessions.turns-per-s", "Turn throughput", "turns/s", Higher, |s| s.sessions?.turns_per_s;
+    "agents.job-latency-s", "Mean job latency", "s", Lower, |s| s.agents?.job_latency_s;
+    "agents.jobs-per-h-and-user", "Jobs an hour and a user",
+        "jobs/h", Higher, |s| s.agents?.jobs_per_h_and_user;
+    "agents.jobs-per-h-and-device", "Jobs an hour and a device",
+        "jobs/h", Higher, |s| s.agents?.jobs_per_h_and_device;
+    "agents.agents-per-device", "Agents per device", "", Higher, |s| s.agents?.agents_per_device;
+    "agents.agents-per-megawatt", "Agents per megawatt",
+        "", Higher, |s| s.agents?.agents_per_megawatt;
     // A lab knows them, and no run does.
     READY_AFTER, "Start of the engine until it answered", "s", Lower, |_| None;
     FIRST_TOKEN_AFTER, "Start of the engine until its first token", "s", Lower, |_| None;

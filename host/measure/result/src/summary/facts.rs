@@ -63,6 +63,11 @@ pub struct Run {
     pub even_rate: bool,
     /// The cap on requests in flight.
     pub max_in_flight: Option<u64>,
+    /// The users of a closed loop, or its lanes.
+    pub users: Option<u64>,
+    /// The machines, as the scenario declares them.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub machines: Machines,
     /// Requests of each wave of the warm-up, if it goes on until the engine is stable.
     pub warmup_wave: Option<u64>,
     /// Number of requests that the plan has for the measurement, if it sets one.
@@ -134,6 +139,16 @@ impl Run {
     pub fn pace(&self) -> Option<Nanos> {
         objective::pace(&self.goodput)
     }
+}
+
+/// The machines that serve, as the scenario declares them.
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
+pub struct Machines {
+    /// The number of devices.
+    pub devices: Option<u32>,
+    /// Their power in watts, with all that is counted with them.
+    pub power_w: Option<f64>,
 }
 
 /// The price of the machines, as the scenario states it.

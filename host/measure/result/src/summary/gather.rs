@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::agents::Agents;
 use super::backlog::Waiting;
 use super::confidence::Rates;
 use super::counts::ServerCounts;
@@ -357,7 +358,7 @@ impl<'a> Gather<'a> {
             }
             (metric.name.to_owned(), distribution)
         });
-        let metrics = metrics.collect();
+        let metrics: BTreeMap<String, Distribution> = metrics.collect();
         let steady_state = self.steady.map(|found| match found {
             Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
             Err(absent) => absent,
@@ -372,7 +373,10 @@ impl<'a> Gather<'a> {
         let server_series =
             series.and_then(|(series, end)| series.figures((self.surveyed.origin, end)));
         let cost = run.cost.as_ref();
+
+        let job_latency_s = metrics.get(metric::SESSION_TIME).map(|time| time.mean / 1e3);
         Summary {
+            agents: Agents::new(&run, sessions.as_ref(), job_latency_s, devices.as_ref()),
             cost: cost.map(|price| Cost::new(price, duration, answered)),
             devices,
             verdict: Verdict::Valid,

@@ -28,6 +28,8 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             // A lane's session may have several requests in flight.
             max_in_flight: (plan.slots().filter(|_| plan.load.lanes.is_none()))
                 .map(|slots| slots as u64),
+            users: plan.slots().filter(|_| !plan.load.arrival.is_open()).map(|users| users as u64),
+            machines: plan.machines,
             warmup_wave: (plan.load.warming == Warming::UntilStable)
                 .then_some(u64::from(plan.load.warmup)),
             planned: plan.held_requests(),

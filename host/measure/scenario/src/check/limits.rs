@@ -19,6 +19,8 @@ const REQUESTS: u64 = 1_000_000_000;
 /// Users, requests in flight, and requests that are due at the same time: each may need a
 /// connection.
 const AT_ONCE: u64 = 1_000_000;
+/// The most devices that serve.
+const DEVICES: u64 = 1_000_000;
 /// Requests whose gaps are scaled: all of them are drawn before the first is due.
 const SCALED: u64 = 10_000_000;
 /// Tokens of a page of a prefix cache.
@@ -37,6 +39,9 @@ const LONGEST_CALL: Duration = Duration::from_secs(24 * 3600);
 /// The time between two readings of devices. The energy counters of processors wrap around after
 /// little more than a minute.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
+/// The highest power of the machines, in watts.
+const MOST_WATTS: f64 = 1e12;
+
 /// The highest cost of machines per hour, in any currency.
 const MOST_PER_HOUR: f64 = 1e12;
 /// Letters of a currency's label.
@@ -53,6 +58,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("load.sessions", &load.sessions, 1..=REQUESTS),
         ("load.concurrency", &load.concurrency, 1..=AT_ONCE),
         ("load.max-in-flight", &load.max_in_flight, 1..=AT_ONCE),
+        ("machines.devices", &scenario.machines.devices, 1..=DEVICES),
         ("load.warmup", &load.warmup, 0..=WARMUP),
         ("load.lanes.warmup", &load.lanes.warmup, 0..=WARMUP),
         ("report.page-size", &scenario.report.page_size, 1..=PAGE_SIZE),
@@ -127,6 +133,10 @@ fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     let expected = "a number above zero";
     check(unless("cost.per-hour", &cost.per_hour, expected, |price| {
         *price > 0.0 && *price <= MOST_PER_HOUR
+    }));
+    let machines = &scenario.machines;
+    check(unless("machines.power-w", &machines.power_w, expected, |watts| {
+        *watts > 0.0 && *watts <= MOST_WATTS
     }));
     let expected = "a label of at most 8 letters, such as \"EUR\"";
     check(unless("cost.currency", &cost.currency, expected, |label| {

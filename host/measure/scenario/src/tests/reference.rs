@@ -4,7 +4,7 @@ use super::*;
 use crate::comparability::Fate;
 
 /// The purposes of the tables. Keys without a table come first.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("", "At the top"),
     ("about", "Purpose of the run, for readers of its result. None of it is checked."),
     ("target", "The server under test."),
@@ -21,6 +21,7 @@ const TABLES: [(&str, &str); 17] = [
     ("scorers[]", "The scorers that judge the answers, each under `[[scorers]]`."),
     ("run", "Figures to watch while the run goes on."),
     ("cost", "The cost of a million tokens."),
+    ("machines", "The machines that serve, for figures of agents."),
     ("report", "Contents of the report."),
     ("goodput", "SLOs, the upper limits of request metrics."),
     ("thresholds", "Conditions that must hold of the run."),

@@ -13,7 +13,7 @@ use model::session::{Cache, Warming};
 use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
-use result::summary::Price;
+use result::summary::{Machines, Price};
 use result::threshold::Threshold;
 use scenario::plan::{Amount, Cancel, Controls, Lanes, Load, RequestOptions, WatchedDevices};
 use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, ServerSeries, Stage};
@@ -282,6 +282,11 @@ pub fn cost(scenario: &Scenario) -> Option<Price> {
         per_hour: value(&cost.per_hour)?,
         currency: cost.currency.as_ref().map(|entry| entry.value.clone()),
     })
+}
+
+pub fn machines(scenario: &Scenario) -> Machines {
+    let machines = &scenario.machines;
+    Machines { devices: value(&machines.devices).map(narrow), power_w: value(&machines.power_w) }
 }
 
 /// The percentiles to report, in percent.

@@ -233,6 +233,16 @@ Stage = Literal[
 - `first-step`: The first step of a server that decodes, if it computes the first token.
 """
 
+Source = Literal[
+    "measured",
+    "declared",
+]
+"""The source of a number of devices or watts.
+
+- `measured`: The devices were sampled.
+- `declared`: The scenario states it.
+"""
+
 Basis = Literal[
     "samples",
     "histogram",
@@ -325,6 +335,10 @@ class Run:
     """True if the rate is the same from the first request to the last."""
     max_in_flight: int | None
     """The cap on requests in flight."""
+    users: int | None
+    """The users of a closed loop, or its lanes."""
+    machines: Machines | None
+    """The machines, as the scenario declares them."""
     warmup_wave: int | None
     """Requests of each wave of the warm-up, if it goes on until the engine is stable."""
     planned: int | None
@@ -396,6 +410,8 @@ class Run:
             request_rate=value.get("request-rate"),
             even_rate=value.get("even-rate", False),
             max_in_flight=value.get("max-in-flight"),
+            users=value.get("users"),
+            machines=optional(Machines.from_json, value.get("machines")),
             warmup_wave=value.get("warmup-wave"),
             planned=value.get("planned"),
             streamed=value["streamed"],
@@ -420,6 +436,24 @@ class Run:
             damage=optional(Damage.from_json, value.get("damage")),
             series_damage=value.get("series-damage"),
             cost=optional(Price.from_json, value.get("cost")),
+        )
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The machines that serve, as the scenario declares them."""
+
+    devices: int | None
+    """The number of devices."""
+    power_w: float | None
+    """Their power in watts, with all that is counted with them."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Machines:
+        """Reads it from parsed JSON."""
+        return cls(
+            devices=value.get("devices"),
+            power_w=value.get("power-w"),
         )
 
 
@@ -1552,6 +1586,49 @@ class Sessions:
             alone=value["alone"],
             sessions_per_s=value.get("sessions-per-s"),
             turns_per_s=value.get("turns-per-s"),
+        )
+
+
+@dataclass(frozen=True)
+class Agents:
+    """The load of agents and the devices that serve it."""
+
+    agents: int
+    """Agents at the same time: the users of a closed loop, or its lanes."""
+    job_latency_s: float | None
+    """Mean job latency: seconds from when a session's first request was due until its last ended.
+    """
+    jobs_per_h_and_user: float | None
+    """Jobs an hour and a user: 3,600 over the mean job latency."""
+    jobs_per_h_and_device: float | None
+    """Complete jobs an hour of the run and a device."""
+    devices: int | None
+    """The number of devices; absent if it is not known."""
+    devices_source: Source | None
+    """The source of the number of devices."""
+    power_w: float | None
+    """Their power in watts: the mean over the run, or the declared one."""
+    power_source: Source | None
+    """The source of the power."""
+    agents_per_device: float | None
+    """Agents for each device."""
+    agents_per_megawatt: float | None
+    """Agents for each megawatt."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Agents:
+        """Reads it from parsed JSON."""
+        return cls(
+            agents=value["agents"],
+            job_latency_s=value.get("job-latency-s"),
+            jobs_per_h_and_user=value.get("jobs-per-h-and-user"),
+            jobs_per_h_and_device=value.get("jobs-per-h-and-device"),
+            devices=value.get("devices"),
+            devices_source=value.get("devices-source"),
+            power_w=value.get("power-w"),
+            power_source=value.get("power-source"),
+            agents_per_device=value.get("agents-per-device"),
+            agents_per_megawatt=value.get("agents-per-megawatt"),
         )
 
 
@@ -3197,6 +3274,8 @@ class Summary:
     """Requests that depend on each other; absent if none does, and no request is a turn of a
     conversation.
     """
+    agents: Agents | None
+    """The agents of a closed loop of sessions; absent for any other load."""
     histories: Histories | None
     """Histories in front of requests; absent if none has one."""
     groups: Groups | None
@@ -3261,6 +3340,7 @@ class Summary:
             first_token=optional(FirstToken.from_json, value.get("first-token")),
             first_token_by_series=optional(BySeries.from_json, value.get("first-token-by-series")),
             sessions=optional(Sessions.from_json, value.get("sessions")),
+            agents=optional(Agents.from_json, value.get("agents")),
             histories=optional(Histories.from_json, value.get("histories")),
             groups=optional(Groups.from_json, value.get("groups")),
             dataset=optional(Dataset.from_json, value.get("dataset")),

@@ -208,12 +208,12 @@ impl Request {
             let mut itls = Vec::new();
             seen.gaps(|_, gap, times| itls.extend((0..times).map(|_| gap / 1e9)));
             let text = match tool {
-                Tool::Vllm => exchange.output.clone(),
+                Tool::Vllm | Tool::Aiperf => exchange.output.clone(),
                 Tool::Sglang | Tool::Lmdeploy => exchange.reasoning.clone() + &exchange.output,
             };
             Detail {
                 input: match tool {
-                    Tool::Vllm => seen.input,
+                    Tool::Vllm | Tool::Aiperf => seen.input,
                     Tool::Sglang | Tool::Lmdeploy => {
                         exchange.usage.and_then(|usage| usage.input_tokens).or(seen.input)
                     }

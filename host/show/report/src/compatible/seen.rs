@@ -18,6 +18,8 @@ pub enum Tool {
     Sglang,
     /// LMDeploy's `profile_restful_api.py`.
     Lmdeploy,
+    /// AIPerf.
+    Aiperf,
 }
 
 /// The rules by which a tool reads a run.
@@ -68,9 +70,11 @@ impl<'a> Rules<'a> {
 
     /// A request of the measurement, if it is one.
     pub(super) fn see(&'a self, exchange: &'a Exchange) -> Option<ToolRequest<'a>> {
-        if exchange.phase == Phase::Warmup {
-            return None;
-        }
+        (exchange.phase == Phase::Measure).then(|| self.read(exchange))
+    }
+
+    /// A request of any phase.
+    pub(super) fn read(&'a self, exchange: &'a Exchange) -> ToolRequest<'a> {
         let retokenized = self.retokenized.get(exchange.index).filter(|_| self.exact);
         let counted = count::output(exchange, retokenized).map(|count| count.tokens);
         let usage = exchange.usage.and_then(|usage| usage.output_tokens);
@@ -84,12 +88,12 @@ impl<'a> Rules<'a> {
             end: None,
             // The others count the prompts that they made, whatever the server says.
             input: match self.tool {
-                Tool::Vllm => counted_input,
+                Tool::Vllm | Tool::Aiperf => counted_input,
                 Tool::Sglang | Tool::Lmdeploy => dataset.or(counted_input),
             },
             output: match self.tool {
                 Tool::Vllm => usage.filter(|n| *n > 0).or(retokenized).or(counted),
-                Tool::Sglang | Tool::Lmdeploy => counted,
+                Tool::Sglang | Tool::Lmdeploy | Tool::Aiperf => counted,
             },
             retokenized,
             rules: self,
@@ -102,11 +106,11 @@ impl<'a> Rules<'a> {
             seen.first = Some(first).filter(|_| self.streamed);
             seen.end = Some(end);
         }
-        // The clock of the others goes on to the end marker.
-        if self.tool != Tool::Vllm {
+        // The clock of these goes on to the end marker.
+        if matches!(self.tool, Tool::Sglang | Tool::Lmdeploy) {
             seen.end = exchange.events.at.last().copied();
         }
-        Some(seen)
+        seen
     }
 }
 
@@ -156,6 +160,7 @@ impl ToolRequest<'_> {
             let counts = match (self.rules.tool, event.kind) {
                 (Tool::Vllm, Kind::Finish) => shown != Some(event.at),
                 (Tool::Vllm, kind) => kind == Kind::Role || kind.is_output(),
+                (Tool::Aiperf, kind) => kind.is_output() && event.bytes > 0,
                 (Tool::Sglang, Kind::Text | Kind::Reasoning) => event.bytes > 0,
                 (Tool::Lmdeploy, Kind::Text) => event.bytes > 0,
                 (Tool::Sglang | Tool::Lmdeploy, _) => false,

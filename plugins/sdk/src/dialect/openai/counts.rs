@@ -128,14 +128,39 @@ impl Metrics<'_> {
     }
 }
 
-/// SGLang's facts about a request beside the API's own, if the request asks for them with
-/// `return_spec_tokens_details`. A list of them, of several answers, is left out.
+/// Cached prompt tokens by the memory that had them (SGLang's `CachedTokensDetails`).
+#[derive(Default, Deserialize)]
+pub(crate) struct Tiers {
+    device: Option<u64>,
+    host: Option<u64>,
+    /// Present only with a storage behind the host's memory.
+    storage: Option<u64>,
+}
+
+impl Tiers {
+    /// A count for each tier that the server states.
+    pub(crate) fn counts(details: Option<&RawValue>) -> impl Iterator<Item = Meaning> + use<> {
+        let tiers: Tiers = readable(details).unwrap_or_default();
+        let named = [
+            ("cached-tokens-device", tiers.device),
+            ("cached-tokens-host", tiers.host),
+            ("cached-tokens-storage", tiers.storage),
+        ];
+        let named = named.into_iter();
+        named.filter_map(|(name, tokens)| Some(Meaning::Count((name.to_owned(), tokens?))))
+    }
+}
+
+/// SGLang's facts beside the API's own, for `return_spec_tokens_details` or
+/// `return_cached_tokens_details` in the request. A list of steps, of several answers, is left out.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Sglext<'a>(#[serde(borrow)] &'a RawValue);
 
 #[derive(Default, Deserialize)]
 struct SglextFields<'a> {
+    #[serde(borrow)]
+    cached_tokens_details: Option<&'a RawValue>,
     #[serde(borrow)]
     spec_tokens_details: Option<&'a RawValue>,
 }
@@ -149,10 +174,17 @@ struct SpecTokens<'a> {
 }
 
 impl Sglext<'_> {
+    /// The events of the cache's tiers and of the steps of speculative decoding.
+    pub(super) fn read(self) -> impl Iterator<Item = Meaning> {
+        let fields: SglextFields<'_> = readable(Some(self.0)).unwrap_or_default();
+        Tiers::counts(fields.cached_tokens_details).chain(fields.speculation())
+    }
+}
+
+impl SglextFields<'_> {
     /// The event of the steps of speculative decoding, if there were any.
-    pub(super) fn speculation(self) -> Option<Meaning> {
-        let fields: SglextFields<'_> = readable(Some(self.0))?;
-        let details: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
+    fn speculation(&self) -> Option<Meaning> {
+        let details: SpecTokens<'_> = readable(self.spec_tokens_details)?;
         let steps = readable(details.spec_verify_ct).filter(|steps| *steps > 0)?;
         let accepted = readable(details.spec_correct_drafts_histogram);
         Speculation::meaning(Some(steps), accepted.unwrap_or_default())

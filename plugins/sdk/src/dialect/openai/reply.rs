@@ -195,7 +195,7 @@ impl Reply {
             events.extend(usage.map(Meaning::Usage));
             events.extend(further.into_iter().flatten());
         }
-        events.extend(chunk.sglext.and_then(Sglext::speculation));
+        events.extend(chunk.sglext.into_iter().flat_map(Sglext::read));
         events.extend(finishes.into_iter().map(finished));
     }
 
