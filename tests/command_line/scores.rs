@@ -279,3 +279,35 @@ fn a_reference_cuts_no_answer_and_a_length_flag_wins() {
     let over = measured("over", &["--set", lengths, "--output-tokens", "60"]);
     assert_eq!(over, free);
 }
+
+/// An engine whose setting simulates acceptance, with a length that is not as the file says.
+#[test]
+fn simulated_answers_are_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("golden.yaml"), "qwen3.5:\n  on:\n    2: 2.73\n").unwrap();
+    let script = "[counts]\ndraft-tokens = 200\nsteps-by-accepted = [0, 0, 50, 50]\n";
+    std::fs::write(folder.path().join("engine.toml"), script).unwrap();
+    let script = folder.path().join("engine.toml");
+    let mock =
+        Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--script", script.to_str().unwrap()]);
+    let line = "run --backend sglang --dataset-name random --random-output-len 4 --num-prompts 9 --warmup-requests 0";
+    run(runner()
+        .args(words(line))
+        .args(["--expect-acceptance-length", "golden.yaml#qwen3.5/on/2"])
+        .args(["--launch-command", "SGLANG_SIMULATE_ACC_LEN=3.5 python -m sglang.launch_server"])
+        .args(["--base-url", &mock.url])
+        .current_dir(folder.path()))
+    .with_code(0);
+    let run = &run_folders(folder.path())[0];
+    let findings = summary(run)["findings"].clone();
+    let seen = |id: &str| {
+        let mut findings = findings.as_array().unwrap().iter();
+        let found = findings.find(|finding| finding["id"] == id);
+        found.unwrap_or_else(|| panic!("{findings:#?}"))["seen"].as_str().unwrap().to_owned()
+    };
+    let differs = seen("acceptance-differs");
+    assert!(differs.contains("3.50") && differs.ends_with("expects 2.73"), "{differs}");
+    assert!(seen("acceptance-simulated").ends_with("sets `SGLANG_SIMULATE_ACC_LEN`"));
+    let judged = ["score", run.to_str().unwrap(), "--scorer", "exact-match"];
+    in_folder(folder.path(), &judged).with_stderr(3, "has no answers of the model to judge");
+}

@@ -41,6 +41,7 @@ pub mod redact;
 pub mod session;
 pub mod share;
 pub mod shell;
+pub mod simulation;
 pub mod target;
 pub mod temperature;
 pub mod timings;

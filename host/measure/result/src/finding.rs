@@ -5,6 +5,7 @@
 //! rules. A finding never changes a figure. Thresholds are a separate question, in module
 //! `threshold`.
 
+mod acceptance;
 mod cache;
 mod client;
 mod cold;
@@ -134,6 +135,12 @@ model::words! {
         EventTokensDisagree = "event-tokens-disagree",
         /// An event of a reply carries several tokens, or part of one.
         TokensPerEvent = "tokens-per-event",
+        /// The acceptance length of drafts differs from the expected length.
+        AcceptanceDiffers = "acceptance-differs",
+        /// The answers do not report their acceptance length, although the scenario expects one.
+        AcceptanceNotReported = "acceptance-not-reported",
+        /// The engine simulates the acceptance of drafts.
+        AcceptanceSimulated = "acceptance-simulated",
         /// The server's totals differ from this client's.
         ServerCountsDisagree = "server-counts-disagree",
         /// The server had prompt tokens in its prefix cache.

@@ -19,6 +19,7 @@ mod about;
 mod check;
 pub mod comparability;
 mod devices;
+mod expect;
 mod field;
 mod key;
 mod load;
@@ -37,6 +38,7 @@ mod value;
 
 pub use about::About;
 pub use devices::{Cost, DeviceMetrics, Machines, Run};
+pub use expect::{AcceptanceLength, Expect};
 pub use field::Entry;
 pub use key::{Flag, Key, heading, keys};
 pub use load::{Arrival, Lanes, Load, Ramp, Stage, Trace};

@@ -83,12 +83,30 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
+    /// The figures that the run is expected to have.
+    #[serde(default, skip_serializing_if = "Expectations::is_none")]
+    pub expect: Expectations,
     /// The rules of a published benchmark that the run is to keep; absent if it is by none.
     pub rules: Option<Rules>,
     /// The resource limits of plugins.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent if it runs the whole.
     pub slice: Option<Slice>,
+}
+
+/// The figures that a run is expected to have.
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
+pub struct Expectations {
+    /// The acceptance length of drafts, in tokens per step.
+    pub acceptance_length: Option<f64>,
+}
+
+impl Expectations {
+    /// True if there are none.
+    fn is_none(&self) -> bool {
+        *self == Expectations::default()
+    }
 }
 
 /// The target of requests.

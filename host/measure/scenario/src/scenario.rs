@@ -6,6 +6,7 @@ use crate::comparability::{
     Kind,
 };
 use crate::devices::{Cost, Machines, Run};
+use crate::expect::Expect;
 use crate::field::Maybe;
 use crate::key::{heading::RESULT, plan, unplanned};
 use crate::load::Load;
@@ -50,6 +51,8 @@ table! {
         machines: Machines;
         /// The contents of the report.
         report: Report;
+        /// The figures that the run is expected to have.
+        expect: Expect;
         /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as
         /// ttft:200 tpot:20 e2el:5000.
         ///

@@ -6,6 +6,7 @@ mod ahead;
 mod alone;
 mod credentials;
 mod defaults;
+mod expectations;
 pub mod extent;
 mod judges;
 mod kept;
@@ -261,6 +262,10 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
             request = self.options(backend);
         }
+        let expect = expectations::expectations(self.source, &mut self.faults);
+        if !planned_scorers.is_empty() {
+            expectations::refuse_scorers(self.source, &mut self.faults);
+        }
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
 
@@ -314,6 +319,7 @@ impl<'s> Resolution<'s> {
             time_slice: (scenario.report.slice.as_ref()).map(|entry| entry.value.0.into()),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
+            expect,
             rules: self.source.rules.clone(),
             sandbox: limits,
             slice: self.source.slice,

@@ -12,6 +12,7 @@ use super::plugin::options::{Folders, meant};
 use super::print::{json, tell, write_stdout};
 use model::clean;
 use model::exchange::Phase;
+use model::simulation::simulated_acceptance;
 use reader::Located;
 use report::text::scores_alone;
 use runs::assessment::Later;
@@ -54,7 +55,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let folder = RunFolder::at(&args.run);
     // Fails if this is no run's folder, before anything is compiled.
-    folder.plan()?;
+    let plan = folder.plan()?;
+    let launch = plan.about.launch_command.as_deref();
+    if let Some(setting) = launch.and_then(simulated_acceptance) {
+        return Err(Failure::input(format!(
+            "`{}` has no answers of the model to judge: the launch command of its engine sets `{}`, with which {} simulates the acceptance of drafts",
+            args.run.display(),
+            setting.name,
+            setting.engine
+        )));
+    }
     let all = args.scorers.iter().map(|named| resolved(named, args.folders.paths()));
     let all: Vec<Judges> = all.collect::<Result<_, _>>()?;
     let mut has_answer = false;

@@ -9,7 +9,6 @@ use lab::journal::{
 use lab::{Event, Lab, LabEnd, Measured, Next, Results, RunKey, Start, Trial};
 use model::clock::Clock;
 use model::private;
-use model::redact::Known;
 use result::finding::Verdict;
 
 use crate::caller::{Caller, NoResult};
@@ -93,7 +92,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
             trial: trial.id.clone(),
             round,
             label,
-            command: self.shown(trial, described),
+            command: self.lab.shown_command(trial),
         }))?;
         let clock = Clock::start();
         let question = self.scenarios.question(self.lab, trial)?;
@@ -131,11 +130,6 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let noted =
             journal.add(&Event::Stopped(Stopped { trial: trial.id.clone(), round, seconds, end }));
         made.and(noted.map_err(B::Failure::from))
-    }
-
-    /// A trial's command as the journal shows it.
-    fn shown(&self, trial: &Trial, described: &lab::Engine) -> String {
-        Known::new(self.lab.secrets.iter().cloned()).redact(&trial.recorded(described))
     }
 
     /// Notes that an engine did not start. Fails if the trial is not at fault: nothing can be

@@ -195,6 +195,10 @@ impl Scenarios {
         if let Some(own) = lab.set_for(&source.name) {
             each(scenario, "", &own, home)?;
         }
+        if trial.launch.is_some() && scenario.about.launch_command.is_none() {
+            let launch = Located::flag(SETTER, lab.shown_command(trial));
+            source.scenario.about.launch_command = Some(launch);
+        }
         Ok(source)
     }
 }

@@ -2,7 +2,7 @@
 //! engine and without them for files.
 
 use crate::expand::Trial;
-use crate::file::Engine;
+use crate::file::{Engine, Lab};
 use crate::template;
 use crate::value::{quoted, shell};
 use model::redact;
@@ -58,6 +58,14 @@ impl Trial {
             format!("{name}={value} ")
         });
         redact::command(&(variables.collect::<String>() + &shell(&words)))
+    }
+}
+
+impl Lab {
+    /// A trial's command as journals and runs show it.
+    pub fn shown_command(&self, trial: &Trial) -> String {
+        let secrets = redact::Known::new(self.secrets.iter().cloned());
+        secrets.redact(&trial.recorded(&self.engines[trial.engine]))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Raises the findings of a run: calls every rule, and orders the findings.
 
 use super::{
-    Finding, cache, client, cold, course, devices, fleet, input, load, rules, series, server,
-    tokens, vitals,
+    Finding, acceptance, cache, client, cold, course, devices, fleet, input, load, rules, series,
+    server, tokens, vitals,
 };
 use crate::summary::Summary;
 
@@ -53,6 +53,9 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     tokens::output_disagree,
     tokens::events_disagree,
     tokens::per_event,
+    acceptance::differs,
+    acceptance::not_reported,
+    acceptance::simulated,
     server::disagrees,
     server::warm_cache,
     cache::warm_by_accident,

@@ -1,3 +1,4 @@
+mod acceptance;
 mod cache;
 mod devices;
 mod failures;

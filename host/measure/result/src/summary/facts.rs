@@ -74,6 +74,10 @@ pub struct Run {
     pub planned: Option<u64>,
     /// True if replies were requested as a stream.
     pub streamed: bool,
+    /// The acceptance length of drafts that the scenario expects, in tokens per step.
+    pub expected_acceptance_length: Option<f64>,
+    /// The setting of the launch command with which the engine simulates the acceptance of drafts.
+    pub simulated_acceptance: Option<String>,
     /// True if the request told the server to ignore the end of the text and fill the requested
     /// length.
     pub ignore_eos: bool,

@@ -7,11 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use super::confidence::Bounds;
 use super::groups::Merge;
 use crate::metric::Reading;
 use crate::metric::definition::accepted_drafts;
 use model::exchange::Exchange;
+use statistics::Interval;
 use statistics::correlation::Pairs;
+use statistics::covariance::Products;
 
 /// The steps of speculative decoding.
 #[model::apply(model::document!)]
@@ -24,6 +27,9 @@ pub struct Speculation {
     /// Tokens per step: 1 + accepted tokens / steps, over the answers that report both; absent if
     /// there was no step.
     pub acceptance_length: Option<f64>,
+    /// Its 95 % confidence interval, from the answers that report both; absent for groups, and if
+    /// fewer than two answers do.
+    pub acceptance_length_interval: Option<Bounds>,
     /// Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
     /// none does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -114,6 +120,25 @@ fn add_up(sums: &mut Vec<u64>, more: impl ExactSizeIterator<Item = u64>) {
     }
     for (sum, more) in sums.iter_mut().zip(more) {
         *sum += more;
+    }
+}
+
+/// The accepted tokens and the steps of the answers seen so far.
+#[derive(Default)]
+pub(super) struct Lengths(Products<2>);
+
+impl Lengths {
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        let steps = exchange.speculation.as_ref().map(|reported| reported.steps);
+        if let Some((accepted, steps)) = accepted_drafts(exchange).zip(steps) {
+            self.0.add([accepted, steps.into()]);
+        }
+    }
+
+    /// The interval of the acceptance length.
+    pub(super) fn finish(self) -> Option<Bounds> {
+        let Interval { low, high } = self.0.ratio()?;
+        Some(Interval { low: (1.0 + low).max(1.0), high: 1.0 + high }.into())
     }
 }
 
@@ -265,6 +290,13 @@ mod tests {
         assert_eq!(steps.steps_by_accepted, [1, 2, 1]);
         // 3 + 1 + 2 tokens of 8 steps.
         assert_eq!(steps.acceptance_length, Some(1.75));
+        // Residuals of 3 of 3, 1 of 1 and 2 of 4: Student's interval with 2 degrees of freedom.
+        let Some(Bounds { low: Some(1.0), high: Some(high) }) = steps.acceptance_length_interval
+        else {
+            panic!("{steps:?}");
+        };
+        let error = ((0.75_f64.powi(2) + 0.25_f64.powi(2) + 1.0) * 3.0 / 2.0).sqrt() / 8.0;
+        assert!((high - 1.75 - 4.302_653 * error).abs() < 1e-5, "{high}");
         let lengths = summary.metric("acceptance-length").unwrap();
         assert_eq!((lengths.count, lengths.mean), (3, (2.0 + 2.0 + 1.5) / 3.0));
         let count = |n: u64| n.to_string();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::kinds::{Drafts, Kinds, Reported};
 use super::reasoning::Reasoning;
-use super::speculation::{Paces, Speculation, Steps};
+use super::speculation::{Lengths, Paces, Speculation, Steps};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
@@ -109,6 +109,7 @@ pub(super) struct TokenSums {
     shown: Reasoning,
     kinds: Kinds,
     steps: Steps,
+    lengths: Lengths,
     paces: Paces,
     /// Output tokens of the exchanges that have pieces and a known count.
     of_pieces: u64,
@@ -183,6 +184,7 @@ impl TokenSums {
         self.reasoning.add(usage.reasoning_tokens);
         self.kinds.add_output(&usage);
         self.steps.add(exchange);
+        self.lengths.add(exchange);
         self.paces.add(reading);
         self.shown.add(reading, reasoning);
         if let (Some(output), 1..) = (output, reading.pieces) {
@@ -232,7 +234,9 @@ impl TokenSums {
         self.kinds.finish(&mut tokens);
         let tpot = self.paces.finish();
         let steps = self.steps.finish();
-        tokens.speculation = steps.map(|steps| Speculation { tpot, ..steps });
+        let acceptance_length_interval = self.lengths.finish();
+        tokens.speculation =
+            steps.map(|steps| Speculation { acceptance_length_interval, tpot, ..steps });
         tokens
     }
 }

@@ -3,6 +3,7 @@
 use crate::assessment::{Assessment, Later};
 use model::plugin::Kind;
 use model::session::{History, Warming};
+use model::simulation::simulated_acceptance;
 use result::summary::{Loop, Run, RunFacts, Used};
 use scenario::plan::Plan;
 
@@ -10,6 +11,7 @@ use scenario::plan::Plan;
 /// assessment of the answers. The caller adds the client's performance, the server's own metrics,
 /// and the dataset's treatment of its input.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
+    let launch = plan.about.launch_command.as_deref();
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {
         scorer_errors: assessment.error_count(),
@@ -34,6 +36,9 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
                 .then_some(u64::from(plan.load.warmup)),
             planned: plan.held_requests(),
             streamed: plan.request.stream,
+            expected_acceptance_length: plan.expect.acceptance_length,
+            simulated_acceptance: (launch.and_then(simulated_acceptance))
+                .map(|setting| setting.name.to_owned()),
             ignore_eos: plan.request.ignore_eos,
             unforced: plan.request.unforced,
             context_tokens: plan.target.context_tokens,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::super::load::{Arrival, Load};
 use super::{unless, wrong};
 use crate::devices::DeviceMetrics;
+use crate::expect::AcceptanceLength;
 use crate::scenario::Scenario;
 use model::arrival::{Shape, Stage, length_for};
 use model::duration::{self, Span};
@@ -116,6 +117,11 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         check(within(name, number, &(1..=most)));
     }
     watched(scenario, &mut check);
+    let (name, length) = ("expect.acceptance-length", &scenario.expect.acceptance_length);
+    check(unless(name, length, "a number from 1 to 1000", |length| match length {
+        AcceptanceLength::Tokens(tokens) => AcceptanceLength::is_possible(*tokens),
+        AcceptanceLength::Listed { .. } => true,
+    }));
     if let Some(percentiles) = &scenario.report.percentiles
         && percentiles.value.len() > PERCENTILES
     {

@@ -23,6 +23,7 @@ const TABLES: [(&str, &str); 18] = [
     ("cost", "The cost of a million tokens."),
     ("machines", "The machines that serve, for figures of agents."),
     ("report", "Contents of the report."),
+    ("expect", "Figures that the run is expected to have. A finding names a figure that differs."),
     ("goodput", "SLOs, the upper limits of request metrics."),
     ("thresholds", "Conditions that must hold of the run."),
     ("sandbox", "The resource limits of plugins."),
