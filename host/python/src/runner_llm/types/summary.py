@@ -94,6 +94,9 @@ Id = Literal[
     "output-tokens-disagree",
     "event-tokens-disagree",
     "tokens-per-event",
+    "acceptance-differs",
+    "acceptance-not-reported",
+    "acceptance-simulated",
     "server-counts-disagree",
     "warm-cache",
     "warm-by-accident",
@@ -173,6 +176,10 @@ Id = Literal[
 - `event-tokens-disagree`: The server's total of an answer's tokens differs from the sum it states
   for the events.
 - `tokens-per-event`: An event of a reply carries several tokens, or part of one.
+- `acceptance-differs`: The acceptance length of drafts differs from the expected length.
+- `acceptance-not-reported`: The answers do not report their acceptance length, although the
+  scenario expects one.
+- `acceptance-simulated`: The engine simulates the acceptance of drafts.
 - `server-counts-disagree`: The server's totals differ from this client's.
 - `warm-cache`: The server had prompt tokens in its prefix cache.
 - `warm-by-accident`: The server found prompt tokens in its prefix cache that the run itself did not
@@ -345,6 +352,11 @@ class Run:
     """Number of requests that the plan has for the measurement, if it sets one."""
     streamed: bool
     """True if replies were requested as a stream."""
+    expected_acceptance_length: float | None
+    """The acceptance length of drafts that the scenario expects, in tokens per step."""
+    simulated_acceptance: str | None
+    """The setting of the launch command with which the engine simulates the acceptance of drafts.
+    """
     ignore_eos: bool
     """True if the request told the server to ignore the end of the text and fill the requested
     length.
@@ -415,6 +427,8 @@ class Run:
             warmup_wave=value.get("warmup-wave"),
             planned=value.get("planned"),
             streamed=value["streamed"],
+            expected_acceptance_length=value.get("expected-acceptance-length"),
+            simulated_acceptance=value.get("simulated-acceptance"),
             ignore_eos=value["ignore-eos"],
             unforced=value.get("unforced", False),
             context_tokens=value.get("context-tokens"),
@@ -987,6 +1001,10 @@ class Speculation:
     """Tokens per step: 1 + accepted tokens / steps, over the answers that report both; absent if
     there was no step.
     """
+    acceptance_length_interval: Bounds | None
+    """Its 95 % confidence interval, from the answers that report both; absent for groups, and if
+    fewer than two answers do.
+    """
     steps_by_accepted: list[int]
     """Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
     none does.
@@ -1003,8 +1021,27 @@ class Speculation:
             steps=value["steps"],
             answers=value["answers"],
             acceptance_length=value.get("acceptance-length"),
+            acceptance_length_interval=optional(Bounds.from_json, value.get("acceptance-length-interval")),
             steps_by_accepted=list(value.get("steps-by-accepted", [])),
             tpot=optional(TpotByAcceptance.from_json, value.get("tpot")),
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The two ends of an interval. An end that the samples do not bound is absent."""
+
+    low: float | None
+    """The lower end."""
+    high: float | None
+    """The upper end."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Bounds:
+        """Reads it from parsed JSON."""
+        return cls(
+            low=value.get("low"),
+            high=value.get("high"),
         )
 
 
@@ -1246,24 +1283,6 @@ class Rates:
             input_tokens_per_s=optional(Bounds.from_json, value.get("input-tokens-per-s")),
             output_tokens_per_s=optional(Bounds.from_json, value.get("output-tokens-per-s")),
             total_tokens_per_s=optional(Bounds.from_json, value.get("total-tokens-per-s")),
-        )
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The two ends of an interval. An end that the samples do not bound is absent."""
-
-    low: float | None
-    """The lower end."""
-    high: float | None
-    """The upper end."""
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Bounds:
-        """Reads it from parsed JSON."""
-        return cls(
-            low=value.get("low"),
-            high=value.get("high"),
         )
 
 
