@@ -4,7 +4,7 @@ use super::*;
 use crate::comparability::Fate;
 
 /// The purposes of the tables. Keys without a table come first.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("", "At the top"),
     ("about", "Purpose of the run, for readers of its result. None of it is checked."),
     ("target", "The server under test."),
