@@ -31,9 +31,12 @@ impl Lines {
 
     fn read(&mut self) -> Result<Option<Conversation>, Error> {
         let Some((number, line)) = self.rows.line()? else { return Ok(None) };
-        self.read += 1;
         let wrong = |cause: String| wrong(number, &cause);
         let fields: Fields = parse(&line).map_err(wrong)?;
+        if self.format == Format::Mlperf && is_about_the_file(&fields) {
+            return self.read();
+        }
+        self.read += 1;
         let read = match self.format {
             Format::Sharegpt => of_sharegpt(fields),
             Format::Mlperf => return self.grouped("conversation_id", number, fields, mlperf),
@@ -115,15 +118,21 @@ struct Group {
     before: Vec<Value>,
     /// True if rows hold the whole conversation so far; not known before the second one.
     whole: Option<bool>,
+    /// The system prompt, whichever row states it.
+    system: Option<Message>,
 }
 
 impl Group {
     fn finish(self) -> Conversation {
+        let mut turns = self.splitter.finish();
+        if let Some(first) = turns.first_mut() {
+            first.messages.splice(0..0, self.system);
+        }
         Conversation {
             class: self.class,
             arrival: self.arrival,
             parameters: object(self.parameters),
-            turns: self.splitter.finish(),
+            turns,
             ..Conversation::default()
         }
     }
@@ -172,6 +181,11 @@ impl Group {
         }
         Ok(())
     }
+}
+
+/// True for a row of MLPerf's files that describes the file, and holds no message.
+pub(crate) fn is_about_the_file(fields: &Fields) -> bool {
+    fields.get("_type").is_some_and(|kind| kind == "dataset_metadata")
 }
 
 fn named(fields: &Fields, key: &str) -> Option<String> {
@@ -236,6 +250,10 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { name, ..group.finish() })
 }
 
+/// A row of MLPerf's agentic benchmark. Each row of a user or of tools is a request.
+///
+/// The rules are `_build_conversation_metadata` of MLCommons endpoints
+/// (`dataset_manager/agentic_inference_dataset.py`, line 111).
 fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     let turn = number(&mut fields, "turn")?.ok_or("`turn` is missing; expected a number")?;
     if let Some(before) = group.turn.filter(|before| turn <= *before) {
@@ -245,9 +263,8 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     }
     group.turn = Some(turn);
     let author = role(&text(&mut fields, "role")?.ok_or("`role` is missing")?)?;
-    let instructions = text(&mut fields, "system")?.filter(|text| !text.is_empty());
-    if let Some(system) = instructions.filter(|_| group.splitter.is_empty()) {
-        group.splitter.push(Message::text(Role::System, system));
+    if let Some(system) = text(&mut fields, "system")?.filter(|text| !text.is_empty()) {
+        group.system.get_or_insert_with(|| Message::text(Role::System, system));
     }
     if let Some(seconds) = number(&mut fields, "delay_seconds")?
         && author != Role::Assistant
@@ -261,6 +278,7 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
                 tool_result(result).map_err(|cause| format!("`tool_results[{index}]`: {cause}"))?;
             group.splitter.push(message);
         }
+        group.splitter.ask();
         return Ok(());
     }
     let mut extra = Fields::new();
@@ -269,11 +287,12 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
             extra.insert(key.to_owned(), value);
         }
     }
-    group.splitter.push(Message {
-        role: author,
-        parts: content(fields.remove("content"))?,
-        extra: object(extra),
-    });
+    let parts = match fields.remove("content").filter(|content| !content.is_null()) {
+        None => Vec::new(),
+        found => content(found)?,
+    };
+    group.splitter.push(Message { role: author, parts, extra: object(extra) });
+    group.splitter.ask();
     Ok(())
 }
 
@@ -294,7 +313,7 @@ fn tool_result(result: Value) -> Result<Message, String> {
     if let Some(id) = fields.remove("id") {
         fields.entry("tool_call_id").or_insert(id);
     }
-    fields.retain(|key, value| matches!(key.as_str(), "tool_call_id" | "name") && !value.is_null());
+    fields.retain(|key, value| key == "tool_call_id" && !value.is_null());
     Ok(Message { role: Role::Tool, parts, extra: object(fields) })
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     outside: Outside,
     outputs: Outputs,
     think: Pauses,
+    /// True if the history of a turn has no answer where the file has none.
+    as_recorded: bool,
 }
 
 /// Numbers of tokens that a turn must keep to.
@@ -104,6 +106,7 @@ impl Plan {
             outside: config.outside,
             outputs,
             think,
+            as_recorded: format == Format::Mlperf,
         })
     }
 
@@ -150,6 +153,10 @@ impl Plan {
         }
         let mut waits = generator(self.seed, number, WAITS);
         let mut outputs = generator(self.seed, number, OUTPUTS);
+        let mut inner = turns.iter().rev().skip(1);
+        let has_gaps = self.as_recorded && inner.any(|turn| turn.answer.is_none());
+        // The conversation so far, where a later turn must not hold the server's answer.
+        let (mut history, mut is_after_gap) = (Vec::new(), false);
         let mut samples: Vec<Sample> = Vec::with_capacity(turns.len());
         for (index, (turn, tokens)) in turns.into_iter().zip(tokens).enumerate() {
             let delay = match &self.think {
@@ -163,10 +170,20 @@ impl Plan {
                 Outputs::Drawn(lengths) => Some(lengths.draw(&mut outputs)),
             };
             let id = format!("{session}/{index}");
-            let begun = match samples.last() {
+            if has_gaps {
+                history.extend_from_slice(&turn.messages);
+            }
+            let mut begun = match samples.last() {
                 None => Sample::new(id, Prompt::Messages(turn.messages)),
                 Some(parent) => Sample::following(id, &parent.id, delay, turn.messages),
             };
+            if is_after_gap {
+                begun.prompt = Prompt::Messages(history.clone());
+            }
+            if has_gaps {
+                is_after_gap = turn.answer.is_none();
+                history.extend(turn.answer.clone());
+            }
             samples.push(Sample {
                 recorded_answer: turn.answer,
                 input_tokens: tokens.input,

@@ -8,6 +8,7 @@ use runner_plugin::{Error, Files};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
+use crate::lines::is_about_the_file;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Conversation {
@@ -81,7 +82,7 @@ pub(crate) fn recognise(
     let has = |key: &str| fields.contains_key(key);
     let format = if has("conversations") || has("conversation") {
         Format::Sharegpt
-    } else if has("conversation_id") && has("role") {
+    } else if has("conversation_id") && has("role") || is_about_the_file(&fields) {
         Format::Mlperf
     } else if has("turns") || has("session_id") {
         Format::Aiperf

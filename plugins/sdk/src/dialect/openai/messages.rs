@@ -21,7 +21,9 @@ pub(super) fn plain<'a>(role: &'static str, content: &'a str) -> PlainMessage<'a
 #[derive(Serialize)]
 struct Full<'a> {
     role: &'static str,
-    content: Content<'a>,
+    /// Absent for a message without parts, such as one of tool calls alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content<'a>>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -38,8 +40,9 @@ pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error>
         .iter()
         .map(|message| {
             let content = match message.parts.as_slice() {
-                [Part::Text(text)] => Content::Text(text),
-                parts => Content::Parts(parts.iter().map(part).collect::<Result<_, _>>()?),
+                [] => None,
+                [Part::Text(text)] => Some(Content::Text(text)),
+                parts => Some(Content::Parts(parts.iter().map(part).collect::<Result<_, _>>()?)),
             };
             let extra = further_fields(message, &["role", "content"])?;
             let full = Full { role: speaker(message.role), content, extra };
