@@ -23,6 +23,9 @@ crate::words! {
         Numbered = "numbered",
         /// A UUID, for servers that accept nothing else.
         Uuid = "uuid",
+        /// For a session its name in the dataset, if the name is printable ASCII without spaces.
+        /// Other ids are `numbered`.
+        Named = "named",
     }
     default Numbered
 }
@@ -327,9 +330,7 @@ impl Identities {
             *text = match header {
                 Header::Request => Some(self.request(member)),
                 Header::Session => Some(self.session(member)),
-                Header::Parent => member
-                    .parent
-                    .map(|name| self.text(IdKind::Session, member.phase, named(name), true)),
+                Header::Parent => member.parent.map(|name| self.by_name(member, name)),
                 Header::RoutingKey => Some(match (self.routing_by, member.beginning) {
                     (Routing::Prefix, Some(beginning)) => {
                         self.text(IdKind::Key, Phase::Measure, beginning, true)
@@ -351,9 +352,16 @@ impl Identities {
         self.text(IdKind::Request, member.phase, member.index, false)
     }
 
+    fn by_name(&self, member: &Member<'_>, name: &str) -> String {
+        if self.form == Form::Named && name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return name.to_owned();
+        }
+        self.text(IdKind::Session, member.phase, named(name), true)
+    }
+
     fn session(&self, member: &Member<'_>) -> String {
         match member.session {
-            Some(name) => self.text(IdKind::Session, member.phase, named(name), true),
+            Some(name) => self.by_name(member, name),
             None => self.text(IdKind::Session, member.phase, member.root, false),
         }
     }
