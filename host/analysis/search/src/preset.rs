@@ -21,6 +21,11 @@
 //! `--scenario inferencex-agentx-mvp` of 0.13 (`aiperf/common/scenario/inferencex_agentx_mvp.py`);
 //! the ten further requests and the limit on failures are InferenceX's. It has no objective: it
 //! replays recorded sessions at a number of sessions, and publishes the curve over that number.
+//!
+//! **MLPerf Agentic** of MLCommons endpoints at `ea33275`: the rules for submissions in
+//! `examples/10_Agentic_Inference/README.md`, and the settings in the YAML files beside it. It has
+//! no objective either. Two of its three gates on answers need scorers that do not exist here; the
+//! mean number of output tokens is a threshold.
 
 use model::nearest;
 use serde::Serialize;
@@ -39,7 +44,7 @@ pub struct Preset {
     pub tiers: &'static [&'static str],
     /// Seconds that each run takes at least.
     pub seconds_least: f64,
-    /// Seconds that it takes unless said otherwise.
+    /// Seconds that it takes unless said otherwise; 0 where its end is another.
     pub seconds_usual: f64,
     /// Requests of each run at least: every sample of its data set is issued; absent if it states
     /// none.
@@ -59,6 +64,9 @@ pub struct Rule {
     pub name: &'static str,
     pub value: Value,
     pub about: &'static str,
+    /// The settings that it demands, as `--set` takes them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub settings: &'static [&'static str],
 }
 
 /// The value that a rule requires.
@@ -75,17 +83,24 @@ pub enum Value {
 const MLPERF: &str = "https://github.com/mlcommons/inference/blob/master/loadgen/mlperf.conf, \
     https://github.com/mlcommons/inference_policies/blob/master/inference_rules.adoc";
 const AGENTPERF: &str = "https://artificialanalysis.ai/methodology/agentperf";
+const AGENTIC: &str =
+    "https://github.com/mlcommons/endpoints/tree/main/examples/10_Agentic_Inference";
 const AGENTX: &str = "https://github.com/ai-dynamo/aiperf/blob/main/docs/tutorials/agentx-mvp.md";
+
+const STREAMING: Rule =
+    rule("streaming", Value::Flag(true), "replies are streamed, so that TTFT can be measured")
+        .by(&["request.stream=true"]);
 
 const MLPERF_RULES: &[Rule] = &[
     rule("arrival", Value::Word("poisson"), "requests come as a Poisson process"),
-    rule("streaming", Value::Flag(true), "replies are streamed, so that TTFT can be measured"),
+    STREAMING,
     rule("equal-issue", Value::Flag(true), "every sample of the data set is issued equally often"),
 ];
 
 const AGENTX_RULES: &[Rule] = &[
-    rule("streaming", Value::Flag(true), "replies are streamed"),
-    rule("ignore-eos", Value::Flag(true), "each answer has the recorded number of tokens"),
+    STREAMING,
+    rule("ignore-eos", Value::Flag(true), "each answer has the recorded number of tokens")
+        .by(&["request.ignore-eos=true"]),
     rule(
         "delays",
         Value::Word("recorded"),
@@ -95,12 +110,14 @@ const AGENTX_RULES: &[Rule] = &[
         "idle-most-s",
         Value::Number(10),
         "where no request is in flight for 10 s, all waiting requests move forward together",
-    ),
+    )
+    .by(&["load.lanes.idle-most=10s"]),
     rule(
         "salt",
         Value::Word("first-turn-prefix"),
         "the first turn of each replay begins with text of its own, so that no replay hits the cache of another",
-    ),
+    )
+    .by(&["load.lanes.salt=session"]),
     rule(
         "start",
         Value::Word("within-a-session"),
@@ -125,11 +142,107 @@ const AGENTX_RULES: &[Rule] = &[
     rule("failures-most-percent", Value::Number(10), "at most 10 % of the requests may fail"),
 ];
 
-const AGENTPERF_RULES: &[Rule] =
-    &[rule("streaming", Value::Flag(true), "replies are streamed, so that TTFT can be measured")];
+const AGENTPERF_RULES: &[Rule] = &[STREAMING];
+
+/// The rules of MLPerf Agentic for a model, by the parts that differ.
+const fn agentic(sampling: Rule, output: Rule, inline: Rule, swe_bench: Rule) -> [Rule; 14] {
+    [
+        STREAMING,
+        rule(
+            "sessions-multiple",
+            Value::Number(613),
+            "a run issues its 613 trajectories equally often, and is measured until the first user finishes its last one",
+        ),
+        rule("start", Value::Word("first-request"), "each trajectory starts with its first turn")
+            .by(&["load.lanes.start-at=[0.0, 0.0]"]),
+        rule(
+            "salt",
+            Value::Word("pass"),
+            "a text before the system prompt for each pass over the data, and one after it for each trajectory",
+        )
+        .by(&["load.lanes.salt=pass"]),
+        rule("history", Value::Word("recorded"), "each turn follows the recorded answers")
+            .by(&["request.history=recorded"]),
+        rule("delays", Value::Word("recorded"), "each turn waits for the recorded delay"),
+        rule("after-failure", Value::Word("drop"), "a failed turn ends its trajectory")
+            .by(&["request.after-failure=drop"]),
+        rule(
+            "session-header",
+            Value::Word("x-session-id"),
+            "each request names its trajectory in a header field",
+        )
+        .by(&["request.ids.form=named"]),
+        rule("output-most", Value::Number(8192), "each answer has at most 8192 tokens")
+            .by(&["request.output-tokens=8192"]),
+        rule("ignore-eos", Value::Flag(false), "the model ends its answers")
+            .by(&["request.ignore-eos=false"]),
+        sampling,
+        output,
+        inline,
+        swe_bench,
+    ]
+}
+
+const KIMI_RULES: &[Rule] = &agentic(
+    rule("sampling", Value::Word("kimi-k3"), "temperature 1, top-p 1, and nothing else")
+        .by(&["request.temperature=1.0", "request.top-p=1.0"]),
+    rule(
+        "output-mean",
+        Value::Word("390-475"),
+        "the mean number of output tokens of a turn is from 390 to 475",
+    )
+    .by(&["thresholds.output-tokens.mean=[\">= 390\", \"<= 475\"]"]),
+    rule("inline-accuracy", Value::Word("58.32"), "the inline accuracy is at least 58.32 %"),
+    rule("swe-bench", Value::Word("93.5"), "SWE-bench over 200 instances is at least 93.5 %"),
+);
+
+const QWEN_RULES: &[Rule] = &agentic(
+    rule(
+        "sampling",
+        Value::Word("qwen3.6"),
+        "temperature 1, top-k 20, top-p 0.95, repetition penalty 1, presence penalty 1.5, thinking of earlier turns kept, and nothing else",
+    )
+    .by(&[
+        "request.temperature=1.0",
+        "request.top-k=20",
+        "request.top-p=0.95",
+        "request.repetition-penalty=1.0",
+        "request.presence-penalty=1.5",
+        "request.extra-body.chat_template_kwargs.preserve_thinking=true",
+    ]),
+    rule(
+        "output-mean",
+        Value::Word("355-434"),
+        "the mean number of output tokens of a turn is from 355 to 434",
+    )
+    .by(&["thresholds.output-tokens.mean=[\">= 355\", \"<= 434\"]"]),
+    rule("inline-accuracy", Value::Word("55.86"), "the inline accuracy is at least 55.86 %"),
+    rule("swe-bench", Value::Word("69"), "SWE-bench over 200 instances is at least 69 %"),
+);
 
 const fn rule(name: &'static str, value: Value, about: &'static str) -> Rule {
-    Rule { name, value, about }
+    Rule { name, value, about, settings: &[] }
+}
+
+impl Rule {
+    /// The rule with the settings that it demands.
+    const fn by(self, settings: &'static [&'static str]) -> Rule {
+        Rule { settings, ..self }
+    }
+}
+
+const fn curve(name: &'static str, about: &'static str, rules: &'static [Rule]) -> Preset {
+    Preset {
+        name,
+        about,
+        load: Load::Sessions,
+        tiers: &[],
+        seconds_least: 0.0,
+        seconds_usual: 0.0,
+        requests_least: None,
+        rules,
+        source: AGENTIC,
+    }
 }
 
 const fn mlperf(
@@ -155,7 +268,7 @@ const fn mlperf(
 const USUAL: &str = "mlperf-server:llama2-70b";
 
 /// Every preset.
-pub const PRESETS: [Preset; 7] = [
+pub const PRESETS: [Preset; 9] = [
     mlperf(
         "mlperf-server:llama2-70b",
         "MLPerf Inference, Server: Llama 2 70B on OpenOrca",
@@ -214,16 +327,25 @@ pub const PRESETS: [Preset; 7] = [
         source: AGENTPERF,
     },
     Preset {
-        name: "agentx",
-        about: "AgentX of InferenceX: recorded coding sessions with sub-agents, over the number of sessions",
-        load: Load::Sessions,
-        tiers: &[],
         seconds_least: 900.0,
         seconds_usual: 1800.0,
-        requests_least: None,
-        rules: AGENTX_RULES,
         source: AGENTX,
+        ..curve(
+            "agentx",
+            "AgentX of InferenceX: recorded coding sessions with sub-agents, over the number of sessions",
+            AGENTX_RULES,
+        )
     },
+    curve(
+        "mlperf-agentic:kimi-k3",
+        "MLPerf Agentic: Kimi K3 on recorded trajectories, over the number of users",
+        KIMI_RULES,
+    ),
+    curve(
+        "mlperf-agentic:qwen3.6-35b-a3b",
+        "MLPerf Agentic: Qwen3.6-35B-A3B on recorded trajectories, over the number of users",
+        QWEN_RULES,
+    ),
 ];
 
 impl Preset {
@@ -276,7 +398,7 @@ mod tests {
             assert_eq!(preset.tiers().len(), preset.tiers.len(), "{}", preset.name);
             assert!(serde_json::to_string(preset).unwrap().contains("https://"));
             let Some(config) = preset.config(100.0) else {
-                assert_eq!(preset.name, "agentx");
+                assert_eq!(preset.load, Load::Sessions);
                 continue;
             };
             let Step::Probe(probe) = Search::new(config).unwrap().next() else {

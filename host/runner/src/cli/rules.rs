@@ -33,12 +33,10 @@ fn under(
         loosened: loose.then(Vec::new),
         faults: Faults::default(),
     };
-    if preset.load == Load::Sessions {
+    if preset.load == Load::Sessions && preset.seconds_usual > 0.0 {
         rules.last(preset, &mut source.scenario);
     }
-    for rule in preset.rules {
-        rules.lay(rule, &mut source.scenario);
-    }
+    rules.all(preset, &mut source.scenario);
     Failure::of_faults(rules.faults)?;
     let share = |name: &str| {
         preset.rules.iter().find(|rule| rule.name == name).and_then(|rule| match rule.value {
@@ -136,14 +134,51 @@ impl Rules {
         }
     }
 
+    fn all(&mut self, preset: &Preset, scenario: &mut Scenario) {
+        for rule in preset.rules {
+            self.lay(rule, scenario);
+            for setting in rule.settings {
+                self.set(setting, rule, scenario);
+            }
+        }
+    }
+
+    /// Makes a setting, unless another value contradicts it.
+    fn set(&mut self, setting: &str, rule: &Rule, scenario: &mut Scenario) {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let (demanded, problems) = Scenario::assigned_by(SETTER, key, value);
+        self.faults.scenario.extend(problems);
+        let own = scenario.entries();
+        let values = demanded.entries();
+        let differing = values.iter().find_map(|entry| {
+            own.iter().find(|own| own.path == entry.path && own.value != entry.value)
+        });
+        match differing {
+            Some(own) => self.contradicted(&own.path, &own.place, rule.about),
+            None => *scenario = std::mem::take(scenario).overlay(demanded),
+        }
+    }
+
     fn lay(&mut self, rule: &Rule, scenario: &mut Scenario) {
         let Scenario { request, load, dataset, .. } = scenario;
         match (rule.name, rule.value) {
-            ("streaming", Value::Flag(required)) => {
-                self.set(&mut request.stream, "request.stream", required, rule);
-            }
-            ("ignore-eos", Value::Flag(required)) => {
-                self.set(&mut request.ignore_eos, "request.ignore-eos", required, rule);
+            ("sessions-multiple", Value::Number(multiple)) => {
+                let multiple = u64::from(multiple);
+                let ends = [
+                    ("load.requests", load.requests.as_ref().map(|entry| &entry.place)),
+                    ("load.duration", load.duration.as_ref().map(|entry| &entry.place)),
+                ];
+                for (key, place) in ends {
+                    if let Some(place) = place {
+                        self.contradicted(key, place, rule.about);
+                    }
+                }
+                let sessions =
+                    load.sessions.get_or_insert_with(|| Located::flag(SETTER, multiple));
+                if sessions.value % multiple != 0 {
+                    let place = sessions.place.clone();
+                    self.contradicted("load.sessions", &place, rule.about);
+                }
             }
             ("arrival", _) => match &load.arrival {
                 Some(entry) if entry.value != Arrival::Poisson => {
@@ -151,9 +186,6 @@ impl Rules {
                 }
                 _ => {}
             },
-            ("salt", _) => {
-                self.set(&mut load.lanes.salt, "load.lanes.salt", true, rule);
-            }
             ("delays", _) if self.traced => {
                 let fits = |entry: &serde_json::Value| entry == "sessions";
                 self.config(&mut dataset.config, "replay", rule, fits, json!("sessions"));
@@ -165,10 +197,6 @@ impl Rules {
                     self.unless_recorded(&dataset.config, key, recorded, rule);
                 }
             }
-            ("idle-most-s", Value::Number(most)) => {
-                let most = Span(Duration::from_secs(most.into()));
-                self.set(&mut load.lanes.idle_most, "load.lanes.idle-most", most, rule);
-            }
             ("cut-prompts", _) if self.traced => {
                 for (key, cuts) in [("on-too-long", Some(json!("truncate"))), ("max-input", None)] {
                     if let Some(entry) = dataset.config.get(key)
@@ -179,7 +207,7 @@ impl Rules {
                     }
                 }
             }
-            ("start", _) => {
+            ("start", Value::Word("within-a-session")) => {
                 // The range is the user's choice.
                 load.lanes.start_at.get_or_insert_with(|| {
                     let shares = [0.0, 1.0].map(|share| Located::flag(SETTER, share));
@@ -202,25 +230,13 @@ impl Rules {
             ("equal-issue", _) => self.open.push(
                 "equal issue is not followed: how often each sample is sent is up to the dataset; it is not made equal".to_owned(),
             ),
+            ("inline-accuracy" | "swe-bench", _) => {
+                self.open.push(format!("{} is not measured: {}", rule.name, rule.about));
+            }
             // The summary has the shares.
             ("context-overflow-most-percent" | "failures-most-percent", _) => {}
+            _ if !rule.settings.is_empty() => {}
             _ => self.open.push(format!("{} is left to the dataset: {}", rule.name, rule.about)),
-        }
-    }
-
-    /// Sets a key that may have only this value.
-    fn set<T: PartialEq>(
-        &mut self,
-        setting: &mut Option<Located<T>>,
-        key: &str,
-        value: T,
-        rule: &Rule,
-    ) {
-        match setting {
-            Some(entry) if entry.value != value => {
-                self.contradicted(key, &entry.place, rule.about);
-            }
-            _ => *setting = Some(Located::flag(SETTER, value)),
         }
     }
 
@@ -263,6 +279,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use model::session::LaneSalt;
+
     use super::*;
 
     const TRACE: &str = "[dataset]\nplugin = \"datasets/trace.wasm\"\n";
@@ -285,7 +303,8 @@ mod tests {
         assert_eq!(request.ids.session.unwrap().value[0].value, "x-dynamo-session-id");
         assert_eq!(load.duration.unwrap().value.0.as_secs(), 1800);
         let lanes = load.lanes;
-        assert_eq!((lanes.shares(), lanes.warmup(), lanes.salt()), (Some([0.0, 1.0]), 10, true));
+        let expected = (Some([0.0, 1.0]), 10, LaneSalt::Session);
+        assert_eq!((lanes.shares(), lanes.warmup(), lanes.salt()), expected);
         assert_eq!(lanes.idle_most.unwrap().value.0.as_secs(), 10);
         let config = serde_json::Value::Object(dataset.config.to_json());
         assert_eq!(config, json!({"replay": "sessions"}));
@@ -297,7 +316,7 @@ mod tests {
     }
 
     const CONTRADICTIONS: &str = "config = { replay = \"timestamps\", max-idle = 60, time-scale = 2, on-too-long = \"truncate\" }\n\
-         [load]\nduration = \"60s\"\n[load.lanes]\nidle-most = \"5s\"\nsalt = false\n\
+         [load]\nduration = \"60s\"\n[load.lanes]\nidle-most = \"5s\"\nsalt = \"none\"\n\
          [request]\nstream = false\nignore-eos = false\n[request.ids]\nsession = \"x-session-id\"\n";
     const CONTRADICTED: [&str; 10] = [
         "load.duration",
@@ -324,9 +343,7 @@ mod tests {
         };
         let mut written = source(&text).scenario;
         rules.last(agentx(), &mut written);
-        for rule in agentx().rules {
-            rules.lay(rule, &mut written);
-        }
+        rules.all(agentx(), &mut written);
         let found: Vec<&str> = (rules.faults.scenario.iter())
             .map(|problem| problem.message().split('`').nth(1).unwrap())
             .collect();
@@ -341,6 +358,29 @@ mod tests {
         let named = loosened.iter().map(|loosened| loosened.split('`').nth(1).unwrap());
         assert_eq!(named.collect::<Vec<_>>(), CONTRADICTED);
         assert!(!ruled.scenario.request.stream.unwrap().value);
+    }
+
+    #[test]
+    fn mlperf_agentic_sets_its_models_requests() {
+        let preset = Preset::find("mlperf-agentic:qwen3.6-35b-a3b").unwrap();
+        let (ruled, open) =
+            under(preset, source("[load]\nsessions = 1226\n[request]\ntop-k = 20\n"), false)
+                .unwrap();
+        let Scenario { request, load, thresholds, .. } = ruled.scenario;
+        assert_eq!((load.sessions.unwrap().value, load.lanes.salt()), (1226, LaneSalt::Pass));
+        assert_eq!(load.lanes.shares(), Some([0.0, 0.0]));
+        assert_eq!(request.presence_penalty.unwrap().value, 1.5);
+        let limits: Vec<&str> = thresholds.iter().map(|entry| entry.value.as_str()).collect();
+        assert_eq!(limits, ["output-tokens.mean >= 355", "output-tokens.mean <= 434"]);
+        assert_eq!(open.len(), 3, "{open:?}");
+        let wrong = "[load]\nsessions = 600\nduration = \"1m\"\n[request]\ntop-k = 40\n\
+                     [thresholds]\noutput-tokens.mean = \">= 1\"\n";
+        let (ruled, _) = under(preset, source(wrong), true).unwrap();
+        let loosened = ruled.rules.unwrap().loosened;
+        let named = loosened.iter().map(|loosened| loosened.split('`').nth(1).unwrap());
+        let keys =
+            ["load.duration", "load.sessions", "request.top-k", "thresholds.output-tokens.mean"];
+        assert_eq!(named.collect::<Vec<_>>(), keys);
     }
 
     #[test]
