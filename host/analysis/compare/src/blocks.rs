@@ -126,7 +126,7 @@ impl<'a> Cutting<'a> {
     }
 
     pub fn add(&mut self, exchange: &Exchange) {
-        if exchange.phase == Phase::Warmup {
+        if exchange.phase != Phase::Measure {
             return;
         }
         let paired = (self.baseline)

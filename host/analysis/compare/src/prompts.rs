@@ -19,7 +19,7 @@ pub struct Prompts {
 impl Prompts {
     /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
-        if exchange.phase == Phase::Warmup {
+        if exchange.phase != Phase::Measure {
             return;
         }
         let sample = &exchange.sample;

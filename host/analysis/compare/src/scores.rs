@@ -121,7 +121,7 @@ impl Answers {
     }
 
     pub fn add(&mut self, exchange: &Exchange) {
-        if self.scores.is_empty() || exchange.phase == Phase::Warmup || !exchange.is_ok() {
+        if self.scores.is_empty() || exchange.phase != Phase::Measure || !exchange.is_ok() {
             return;
         }
         let sample = &exchange.sample;

@@ -20,13 +20,18 @@ pub use stage::{Due, Open, Prepared, Reply};
 pub use step::Step;
 
 /// The part of the run that a request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Before the measurement; recorded, never counted.
     Warmup,
     /// The measured part, which the result is made from.
     Measure,
+    /// After the measured part, while the last sessions of a number of them go on; counted, never
+    /// measured.
+    Tail,
 }
 
 /// One request and everything that happened to it. Every instant is in nanoseconds since the run's

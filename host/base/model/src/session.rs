@@ -47,6 +47,21 @@ crate::words! {
 }
 
 crate::words! {
+    /// The texts of their own that sessions in lanes have in their prompts.
+    pub enum LaneSalt {
+        /// None.
+        None = "none",
+        /// AIPerf's: one before everything for each replay of a session. No replay finds another in
+        /// the server's prefix cache.
+        Session = "session",
+        /// MLPerf's: one before the system prompt for each pass over the dataset, and one after it
+        /// for each session. Sessions of one pass share the system prompt alone.
+        Pass = "pass",
+    }
+    default None
+}
+
+crate::words! {
     /// The treatment of the server's prefix cache, which may hold prompts of earlier runs.
     pub enum Cache {
         /// It is left as it is.

@@ -24,7 +24,7 @@ use crate::{Repeat, Reported};
 use crate::{series, telemetry};
 pub use kept::without_secrets;
 use model::clean;
-use model::exchange::{Exchange, Phase};
+use model::exchange::Exchange;
 use model::private;
 use model::timings::StageTimes;
 use result::summary::cache::Cache;
@@ -274,7 +274,7 @@ impl RunFolder {
     /// All exchanges, ordered by phase and index: for runs that memory can hold.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
         let mut exchanges: Vec<Exchange> = self.read()?.collect::<Result<_, _>>()?;
-        exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
+        exchanges.sort_by_key(|exchange| (exchange.phase, exchange.index));
         Ok(exchanges)
     }
 

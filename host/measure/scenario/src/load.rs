@@ -10,7 +10,7 @@ use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
-use model::session::{Cache, Users, Warming};
+use model::session::{Cache, LaneSalt, Users, Warming};
 use reader::{Located, Place, Size};
 
 table! {
@@ -25,7 +25,8 @@ table! {
         /// Number of sessions to measure, instead of a number of requests.
         ///
         /// A session is a request that depends on no other, with all that depend on it: a
-        /// conversation, or an agent's task.
+        /// conversation, or an agent's task. In lanes, the measurement ends when a lane is over and no
+        /// session is left for it. Requests that are sent later are counted, and not measured.
         sessions: Maybe<u64> => plan("load.amount", Must(Kind::Count))
             .flag("sessions", "N", LOAD)
             .conflicts("num-prompts")
@@ -198,6 +199,9 @@ table! {
     /// Each user of the closed loop is a lane with one session at a time. The lane's first session
     /// is under way when the measurement begins, and every further session starts with its first
     /// request. When the dataset ends, its sessions are drawn again.
+    ///
+    /// With `duration`, sessions follow until the time is over; with `sessions`, until their
+    /// number is reached, as in MLPerf Agentic.
     pub struct Lanes {
         /// Two shares of a recording's length, such as [0.25, 0.75]; each lane begins at a random
         /// instant between them.
@@ -215,9 +219,9 @@ table! {
         /// move forward together.
         idle_most: Maybe<Span> => plan("load.lanes.idle-most", Must(Kind::Load))
             .otherwise("as recorded");
-        /// Begin each session with a text of its own, which all its requests share, so that no
-        /// session finds another in the server's prefix cache.
-        salt: Maybe<bool> = false => plan("load.lanes.salt", Must(Kind::Load));
+        /// Texts of its own that each session has in all its prompts, against hits of the server's
+        /// prefix cache.
+        salt: Maybe<LaneSalt> = LaneSalt::default() => plan("load.lanes.salt", Must(Kind::Load));
     }
 }
 

@@ -14,7 +14,7 @@ use model::about::About;
 use model::arrival::{Arrival, Due, Trace};
 use model::connection::{Reuse, Timeouts, Timestamps, Trust, Version};
 use model::plugin::{Kind, Limits};
-use model::session::{Users, Warming};
+use model::session::{LaneSalt, Users, Warming};
 use model::units::Nanos;
 use result::metric::Objective;
 use result::prefix::PAGE;
@@ -319,8 +319,8 @@ pub struct Lanes {
     pub warmup_grace: Nanos,
     /// The longest time without a request in flight, in nanoseconds; absent if it has no bound.
     pub idle_most: Option<Nanos>,
-    /// True if each session begins with a text of its own.
-    pub salt: bool,
+    /// The texts of their own in the prompts of sessions.
+    pub salt: LaneSalt,
 }
 
 fn usual_session_memory() -> u64 {

@@ -81,9 +81,9 @@ table! {
         history: Maybe<History> = History::default() => plan("request.history", Must(Kind::Prompts))
             .flag("history", "WHICH", REQUESTS);
         /// Action for requests that depend on a failed request: drop or continue.
-        after_failure: Maybe<AfterFailure> = AfterFailure::default()
-            => plan("request.after-failure", Must(Kind::Request))
-            .flag("after-failure", "WHAT", REQUESTS);
+        after_failure: Maybe<AfterFailure> => plan("request.after-failure", Must(Kind::Request))
+            .flag("after-failure", "WHAT", REQUESTS)
+            .otherwise("drop, but continue in lanes");
         /// Share of requests to cancel, like users who close the page.
         ///
         /// The seed chooses the requests. They have the class `cancelled`, which is no failure.

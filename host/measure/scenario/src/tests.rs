@@ -157,7 +157,7 @@ const OTHER_LOADS: [&str; 6] = [
     "[load]\narrival = \"dataset\"\n[load.trace]\ntime-scale = 2.0\n",
     "[load]\narrival = \"closed\"\nconcurrency = 8\nthink-time = \"2s\"\nthink-spread = \"exponential\"\n",
     "[load]\narrival = \"closed\"\nconcurrency = 8\nduration = \"30m\"\n\
-     [load.lanes]\nstart-at = [0.25, 0.75]\nwarmup = 10\nwarmup-grace = \"20m\"\nidle-most = \"10s\"\nsalt = true\n",
+     [load.lanes]\nstart-at = [0.25, 0.75]\nwarmup = 10\nwarmup-grace = \"20m\"\nidle-most = \"10s\"\nsalt = \"session\"\n",
 ];
 
 #[test]

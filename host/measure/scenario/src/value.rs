@@ -14,7 +14,7 @@ use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
 use model::identity::{Form, Routing};
-use model::session::{AfterFailure, Cache, History, Users, Warming};
+use model::session::{AfterFailure, Cache, History, LaneSalt, Users, Warming};
 use model::temperature::Temperature;
 use model::words::{self, Word};
 use reader::words::list;
@@ -290,6 +290,7 @@ words!(
     Cache,
     Form,
     History,
+    LaneSalt,
     Routing,
     Users,
     Warming,

@@ -79,11 +79,19 @@ pub struct PendingRequest {
     pub lane: Option<OfLane>,
 }
 
+/// The texts of its own that a session has in its prompts.
+#[derive(Clone, Debug)]
+pub struct SessionSalt {
+    /// Before everything.
+    pub before: Salt,
+    /// After the system prompt.
+    pub behind: Option<String>,
+}
+
 /// The changes that a lane makes to a request.
 #[derive(Clone, Debug, Default)]
 pub struct OfLane {
-    /// The text in front of its prompt.
-    pub salt: Option<Arc<Salt>>,
+    pub salt: Option<Arc<SessionSalt>>,
     /// True if it asks for one token, to fill the server's cache.
     pub is_primer: bool,
 }

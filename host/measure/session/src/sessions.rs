@@ -429,14 +429,17 @@ impl Continuer {
         if self.sessions.is_closed.load(Ordering::Acquire) {
             return Vec::new();
         }
-        let tree = self.sessions.lanes.get().and_then(|lanes| lanes.next(number));
-        match tree.map(|tree| self.sessions.place(number, tree, primers)) {
-            Some(Ok(place)) => self.go_on(&place, at),
-            Some(Err(why)) => {
+        let Some(lanes) = self.sessions.lanes.get() else { return Vec::new() };
+        let place = lanes.next(number).and_then(|tree| {
+            tree.map(|tree| self.sessions.place(number, tree, primers)).transpose()
+        });
+        match place {
+            Ok(Some(place)) => self.go_on(&place, at),
+            Ok(None) => Vec::new(),
+            Err(why) => {
                 self.writer.abort(why);
                 Vec::new()
             }
-            None => Vec::new(),
         }
     }
 

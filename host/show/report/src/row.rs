@@ -248,5 +248,6 @@ pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Warmup => "warmup",
         Phase::Measure => "measure",
+        Phase::Tail => "tail",
     }
 }

@@ -122,7 +122,7 @@ impl<'a> Gatherer<'a> {
     }
 
     fn add(&mut self, exchange: &Exchange) {
-        if exchange.phase == Phase::Warmup {
+        if exchange.phase != Phase::Measure {
             return;
         }
         let reading = Row::new(self.facts, exchange).reading;

@@ -468,7 +468,7 @@ fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
     if !exchange.is_ok() {
         return None;
     }
-    let warmup = exchange.phase == Phase::Warmup;
+    let warmup = exchange.phase != Phase::Measure;
     let retokenized = facts.retokenized.get(exchange.index).filter(|_| !warmup);
     let reading = Reading::new(exchange, facts.run.streamed, retokenized);
     let values = METRICS.map(|name| match metric::by_name(name).map(|found| found.measure) {

@@ -120,6 +120,10 @@ impl<'a> Gather<'a> {
             }
             return;
         }
+        if exchange.phase == Phase::Tail {
+            self.requests.tail += 1;
+            return;
+        }
         let retokenized = self.facts.retokenized.get(exchange.index);
         let run = &self.facts.run;
         let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());

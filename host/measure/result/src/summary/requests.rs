@@ -50,6 +50,10 @@ pub struct Requests {
     pub waited_for_connection: u64,
     /// Requests of the warm-up; no other figure includes them.
     pub warmup: u64,
+    /// Requests that were sent after a lane was over for which no session was left; no other figure
+    /// includes them.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub tail: u64,
 }
 
 /// Failures of one class.

@@ -87,7 +87,7 @@ impl Survey {
     /// Adds an exchange; their order does not matter.
     pub fn add(&mut self, exchange: &Exchange) {
         self.seen += 1;
-        if exchange.phase == Phase::Warmup {
+        if exchange.phase != Phase::Measure {
             return;
         }
         self.requests += 1;

@@ -214,9 +214,9 @@ fn lanes(load: &Load, problems: &mut Vec<Problem>) {
         let help = "set `concurrency` to the number of lanes, and leave `users` out";
         check("`load.lanes` needs a closed loop whose users have sessions", at, help);
     }
-    if load.duration.is_none() {
-        let help = "add for instance `duration = \"30m\"` to [load], or --duration 30m";
-        check("`load.lanes` needs a `duration`, because its sessions have no end", at, help);
+    if load.duration.is_none() && load.sessions.is_none() {
+        let help = "add for instance `duration = \"30m\"` or `sessions = 613` to [load]";
+        check("`load.lanes` needs a `duration` or a number of `sessions`", at, help);
     }
     let replaced = [
         ("warmup", place(&load.warmup)),

@@ -80,6 +80,8 @@ impl Totals {
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
             self.counts.warmup += 1;
+        }
+        if exchange.phase != Phase::Measure {
             return;
         }
         let sample = &exchange.sample;

@@ -25,10 +25,22 @@ pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
     }
 }
 
-/// Puts the run's instructions and its salt in front of a prompt.
-pub(super) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>) {
+/// Puts the run's instructions and a salt in front of a prompt, and a text behind its instructions.
+pub(super) fn put(
+    prompt: &mut Prompt,
+    (system, behind): (Option<&str>, Option<&str>),
+    salt: Option<&Salt>,
+) {
     if let Some(system) = system {
         instruct(prompt, system);
+    }
+    if let (Some(behind), Prompt::Messages(messages)) = (behind, &mut *prompt)
+        && let Some(own) = messages.iter_mut().find(|message| message.role == Role::System)
+    {
+        match own.parts.last_mut() {
+            Some(Part::Text(text)) => text.push_str(behind),
+            _ => own.parts.push(Part::Text(behind.to_owned())),
+        }
     }
     if let Some(salt) = salt {
         salted(prompt, salt);
@@ -108,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn salt_precedes_the_prompt() {
+    fn salts_stand_around_the_instructions() {
         let salt = Salt { text: "77 ".into(), tokens: vec![7, 7] };
         let put = |mut prompt: Prompt, system: Option<&str>| {
-            put(&mut prompt, system, Some(&salt));
+            put(&mut prompt, (system, Some(" 78")), Some(&salt));
             prompt
         };
         let Prompt::Text(text) = put(Prompt::Text("a".into()), None) else { panic!("a text") };
@@ -120,8 +132,9 @@ mod tests {
         assert_eq!(tokens, [7, 7, 1]);
         let chat = || Prompt::Messages(vec![text_message(Role::User, "a")]);
         assert_eq!(texts(&put(chat(), None)), ["77 a"]);
-        assert_eq!(texts(&put(chat(), Some("Be brief."))), ["77 Be brief.", "a"]);
-        assert_eq!(texts(&put(Prompt::Text("a".into()), Some("Be brief."))), ["77 Be brief.", "a"]);
+        let instructed = ["77 Be brief. 78", "a"];
+        assert_eq!(texts(&put(chat(), Some("Be brief."))), instructed);
+        assert_eq!(texts(&put(Prompt::Text("a".into()), Some("Be brief."))), instructed);
         let Prompt::Embedding(texts) = put(Prompt::Embedding(vec!["a".into()]), Some("x")) else {
             panic!("texts")
         };
@@ -134,7 +147,7 @@ mod tests {
             text_message(Role::System, "Own."),
             text_message(Role::User, "a"),
         ]);
-        put(&mut prompt, Some("Run."), None);
+        put(&mut prompt, (Some("Run."), None), None);
         assert_eq!(texts(&prompt), ["Run.\n\nOwn.", "a"]);
     }
 }

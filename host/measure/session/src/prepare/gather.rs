@@ -7,7 +7,6 @@ use crate::pending::{PendingRequest, prompt_bytes};
 use crate::sessions::graph::{Graph, MOST, Policy};
 use crate::sessions::place::Entry;
 use model::exchange::Phase;
-use model::session::AfterFailure;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};
 
@@ -24,15 +23,12 @@ pub(crate) struct Gathering {
 /// The most bytes of prompts of one session.
 const MOST_BYTES: usize = 1 << 30;
 
-/// The rules by which a plan's sessions continue. Lanes replay a recording, so a failure does not
-/// end a stream.
+/// The rules by which a plan's sessions continue.
 pub(crate) fn policy(plan: &Plan) -> Policy {
-    let has_lanes = plan.load.lanes.is_some();
-    let after_failure = plan.request.after_failure;
     Policy {
         history: plan.request.history,
-        after_failure: if has_lanes { AfterFailure::Continue } else { after_failure },
-        by_last: has_lanes,
+        after_failure: plan.request.after_failure,
+        by_last: plan.load.lanes.is_some(),
     }
 }
 

@@ -185,10 +185,11 @@ impl Writer {
             pending.composed.sample.adapter = self.plan.adapter(pending.index).map(str::to_owned);
         }
         let own = lane.and_then(|lane| lane.salt.as_deref());
-        let (system, salt) =
-            (&self.plan.request.system_prompt, own.or(self.plan.load.salt.as_ref()));
+        let behind = own.and_then(|own| own.behind.as_deref());
+        let salt = own.map(|own| &own.before).or(self.plan.load.salt.as_ref());
+        let system = self.plan.request.system_prompt.as_deref();
         let before = message_count(&pending.composed.sample.prompt);
-        front::put(&mut pending.composed.sample.prompt, system.as_deref(), salt);
+        front::put(&mut pending.composed.sample.prompt, (system, behind), salt);
         if let Some(earlier) = &mut pending.composed.earlier {
             // The request before began with the same message of instructions.
             earlier.messages +=

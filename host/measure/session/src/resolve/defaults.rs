@@ -9,7 +9,7 @@ use model::duration::Span;
 use model::file::PlannedFile;
 use model::identity::{OFF, RequestIds};
 use model::plugin::Limits;
-use model::session::{Cache, Warming};
+use model::session::{AfterFailure, Cache, Warming};
 use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
@@ -193,7 +193,11 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         adapter_assignment: request.adapter_assignment(),
         system_prompt: (request.system_prompt.as_ref()).map(|entry| entry.value.clone()),
         history: request.history(),
-        after_failure: request.after_failure(),
+        // Lanes replay a recording, so a failure does not end a stream.
+        after_failure: value(&request.after_failure).unwrap_or(match scenario.load.lanes.place() {
+            Some(_) => AfterFailure::Continue,
+            None => AfterFailure::Drop,
+        }),
         cancel: (value(&request.cancel_share).zip(value(&request.cancel_after)))
             .map(|(share, after)| Cancel { share, after: after.0.into() }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),

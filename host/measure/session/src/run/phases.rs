@@ -460,7 +460,11 @@ impl Phases<'_> {
     /// session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
-        let Item { prepared, request, entry } = item;
+        let Item { mut prepared, request, entry } = item;
+        let lanes = self.run.background.rest.sessions.lanes.get();
+        if prepared.phase == exchange::Phase::Measure && lanes.is_some_and(Lanes::is_short) {
+            prepared.phase = exchange::Phase::Tail;
+        }
         // Before the request is sent: its reply may end at any time.
         let is_member = entry.is_some();
         let opens = entry.is_some_and(|entry| self.run.background.rest.sessions.enter(key, entry));

@@ -1,19 +1,31 @@
 //! Lanes: each holds one session at a time, and takes the next one when it is over. Owns the
-//! beginning of each lane inside its first session, and the salts of sessions; both are AIPerf's,
-//! number for number (`timing/trajectory_source.py`, `timing/strategies/cache_bust.py` of 0.13).
+//! beginning of each lane inside its first session, the salts of sessions, and the end of the
+//! measurement where the number of sessions is limited.
+//!
+//! | rule | source |
+//! | --- | --- |
+//! | beginning | AIPerf 0.13, `timing/trajectory_source.py` |
+//! | salt `session` | AIPerf 0.13, `timing/strategies/cache_bust.py` |
+//! | salt `pass`, names of repeats | MLCommons endpoints, lines 213 and 380 |
+//! | end of the measurement | MLCommons endpoints, line 443 |
+//!
+//! The lines are of `load_generator/agentic_inference_strategy.py` at `ea33275`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::graph::{Entered, Graph, Primer};
 use super::place::Place;
 use crate::lock;
 use crate::parts::RunError;
+use crate::pending::SessionSalt;
 use crate::prepare::Feed;
 use load::pace::Next;
 use model::generator::Generator;
 use model::hex;
 use model::identity::RunId;
+use model::session::LaneSalt;
 use model::units::Nanos;
 use scenario::plan::{self, Plan, Salt};
 use sha2::{Digest, Sha256};
@@ -27,6 +39,10 @@ pub struct Lanes {
     seed: u64,
     /// True if other machines have lanes of the same run, which may replay the same sessions.
     is_shared: bool,
+    /// True if the run has a system prompt of its own.
+    is_instructed: bool,
+    /// True once a lane found no further session.
+    is_short: AtomicBool,
     salts: Salts,
     /// The session in each lane.
     pub(super) places: Mutex<BTreeMap<u32, Place>>,
@@ -43,7 +59,7 @@ struct Salts {
 /// A session in its lane.
 pub struct Tree {
     pub graph: Graph,
-    pub salt: Option<Arc<Salt>>,
+    pub salt: Option<Arc<SessionSalt>>,
     pub entered: Entered,
 }
 
@@ -69,10 +85,28 @@ pub(super) fn start(
     Nanos::from_secs_f64(drawn / 1e3)
 }
 
-/// The text in front of a session's prompts.
-pub(super) fn salt(run: &str, pass: u64, lane: u32, trace: &str) -> String {
-    let digest = Sha256::digest(format!("{run}:{pass}:{lane}:{trace}"));
-    format!("[rid:{}]\n\n", hex(&digest[..6]))
+/// The texts before a session's prompts and behind its system prompt. `pass` counts its earlier
+/// replays.
+pub(super) fn salt(
+    way: LaneSalt,
+    run: &str,
+    (pass, lane, trace): (u64, u32, &str),
+) -> Option<(String, Option<String>)> {
+    let of = |text: &str| {
+        let digest = blake2b_simd::Params::new().hash_length(2).hash(text.as_bytes());
+        format!("[salt: {}]", hex(digest.as_bytes()))
+    };
+    match way {
+        LaneSalt::None => None,
+        LaneSalt::Session => {
+            let digest = Sha256::digest(format!("{run}:{pass}:{lane}:{trace}"));
+            Some((format!("[rid:{}]\n\n", hex(&digest[..6])), None))
+        }
+        LaneSalt::Pass => {
+            let before = of(&(pass + 1).to_string());
+            Some((format!("{before}\n\n"), Some(format!("\n\n{}", of(trace)))))
+        }
+    }
 }
 
 impl Lanes {
@@ -87,6 +121,8 @@ impl Lanes {
             options,
             seed: plan.load.seed,
             is_shared: plan.slice.is_some(),
+            is_instructed: plan.request.system_prompt.is_some(),
+            is_short: AtomicBool::new(false),
             salts: Salts {
                 run: run.to_string(),
                 tokenizer: Arc::clone(tokenizer),
@@ -101,7 +137,7 @@ impl Lanes {
     pub fn begin(&self, lanes: impl Iterator<Item = u32>) -> Result<Vec<(u32, Tree)>, RunError> {
         let mut trees = Vec::new();
         for lane in lanes {
-            let Some(mut graph) = self.draw() else { break };
+            let Some(mut graph) = self.draw()? else { break };
             let recording = graph.recording();
             let from = (self.seed, graph.trace(), lane);
             let at = start(self.options.start_at, recording.length(), from);
@@ -119,22 +155,37 @@ impl Lanes {
         Ok(trees)
     }
 
-    /// The next session for a lane, from its first request; nothing if there is none any more.
-    pub fn next(&self, lane: u32) -> Option<Tree> {
-        let mut graph = self.draw()?;
+    /// The next session for a lane, from its first request; nothing if there is none any more,
+    /// which ends the measurement. Fails if it cannot be salted.
+    pub fn next(&self, lane: u32) -> Result<Option<Tree>, RunError> {
+        let Some(mut graph) = self.draw()? else {
+            self.is_short.store(true, Ordering::Release);
+            return Ok(None);
+        };
         let recording = graph.recording();
         graph.begin_sub_agents(&recording);
         let entered = Entered { open: vec![(0, Nanos::ZERO)], ..Entered::default() };
         let mut tree = Tree { graph, salt: None, entered };
         self.name(lane, &mut tree);
-        Some(tree)
+        Ok(Some(tree))
     }
 
-    fn draw(&self) -> Option<Graph> {
-        match lock(&self.feed).as_ref()?.next(true) {
-            Next::Ready(graph) => Some(graph),
-            Next::Later | Next::None => None,
+    fn draw(&self) -> Result<Option<Graph>, RunError> {
+        let next = lock(&self.feed).as_ref().map(|feed| feed.next(true));
+        let Some(Next::Ready(graph)) = next else { return Ok(None) };
+        if self.options.salt == LaneSalt::Pass && !self.is_instructed && !graph.is_instructed() {
+            let trace = graph.trace();
+            return Err(RunError::Lanes(format!(
+                "the session `{trace}` has no system prompt, which `salt = \"pass\"` in [load.lanes] needs: add one, or set another salt"
+            )));
         }
+        Ok(Some(graph))
+    }
+
+    /// True once a lane is over for which no session is left: requests that are sent from now on
+    /// are not measured.
+    pub fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Acquire)
     }
 
     /// No lane needs a session any more.
@@ -150,14 +201,15 @@ impl Lanes {
             let next = passes.entry(trace.clone()).or_default();
             std::mem::replace(next, *next + 1)
         };
-        if self.options.salt {
-            let text = salt(&self.salts.run, pass, lane, &trace);
+        let salt = salt(self.options.salt, &self.salts.run, (pass, lane, &trace));
+        tree.salt = salt.map(|(text, behind)| {
             let encoded = self.salts.tokenizer.encode(std::slice::from_ref(&text), false);
             let tokens = encoded.unwrap_or_default().pop().unwrap_or_default();
-            tree.salt = Some(Arc::new(Salt { text, tokens }));
-        }
+            Arc::new(SessionSalt { before: Salt { text, tokens }, behind })
+        });
         let suffix = match (pass, self.is_shared) {
             (0, false) => return,
+            (_, false) if self.options.salt == LaneSalt::Pass => format!("__repeat_{}", pass + 1),
             (_, false) => format!("~{pass}"),
             (_, true) => format!("~{lane}.{pass}"),
         };

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::graph::Graph;
+use crate::pending::SessionSalt;
 use model::units::Nanos;
-use scenario::plan::Salt;
 
 /// The place of a request in its session.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(super) struct Session {
 /// The state of a session in a lane.
 pub(super) struct InLane {
     pub(super) number: u32,
-    pub(super) salt: Option<Arc<Salt>>,
+    pub(super) salt: Option<Arc<SessionSalt>>,
     /// Requests that wait for no reply, until the lane goes on.
     pub(super) held: VecDeque<Held>,
     /// Number of requests that the lane may still send to warm up; absent once it is measured.

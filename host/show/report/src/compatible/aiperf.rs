@@ -148,6 +148,7 @@ fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Warmup => "warmup",
         Phase::Measure => "profiling",
+        Phase::Tail => "tail",
     }
 }
 
@@ -170,7 +171,8 @@ pub struct Export<'a> {
     pub(super) requested: Option<Figures>,
     /// Failed requests by status and class, with the last message.
     pub(super) failures: BTreeMap<(Option<u16>, &'static str), (u64, Value)>,
-    pub(super) warmup: u64,
+    /// Requests of the warm-up and the tail.
+    pub(super) unmeasured: u64,
     origin: Option<u64>,
 }
 
@@ -195,7 +197,7 @@ impl<'a> Export<'a> {
             per_token_s: None,
             requested: None,
             failures: BTreeMap::new(),
-            warmup: 0,
+            unmeasured: 0,
             origin,
         };
         for exchange in exchanges {
@@ -203,8 +205,8 @@ impl<'a> Export<'a> {
             if exchange.sent.is_none() {
                 continue;
             }
-            if exchange.phase == Phase::Warmup {
-                export.warmup += 1;
+            if exchange.phase != Phase::Measure {
+                export.unmeasured += 1;
                 continue;
             }
             let seen = rules.read(&exchange);

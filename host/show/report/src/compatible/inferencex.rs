@@ -106,7 +106,7 @@ pub fn row(export: &Export<'_>) -> Result<Row, Vec<String>> {
         return Err(errors);
     }
     let answered = export.ends.len() as u64;
-    let total = answered + export.failed() + export.warmup;
+    let total = answered + export.failed() + export.unmeasured;
     let categories = export.failures.iter().fold(Map::new(), |mut all, ((_, class), (n, _))| {
         let before = all.get(*class).and_then(Value::as_u64).unwrap_or(0);
         all.insert((*class).to_owned(), (before + n).into());
@@ -126,7 +126,7 @@ pub fn row(export: &Export<'_>) -> Result<Row, Vec<String>> {
                 "records_total": total,
                 "records_profiled": answered,
                 "records_dropped_total": total - answered,
-                "records_warmup_dropped": export.warmup,
+                "records_warmup_dropped": export.unmeasured,
                 "records_error_dropped": export.failed(),
                 "error_categories": categories,
             }),

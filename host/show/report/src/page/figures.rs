@@ -80,6 +80,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         }),
         (requests.cancelled > 0)
             .then(|| format!("{} cancelled on purpose", count(requests.cancelled))),
+        (requests.tail > 0).then(|| format!("{} more after the measurement", count(requests.tail))),
         requests.failed_by_themselves.map(|own| {
             let followed = requests.failed - own;
             format!("{} by themselves, {} because another had", count(own), count(followed))

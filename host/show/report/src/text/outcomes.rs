@@ -26,6 +26,7 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
         block.line("Failed by themselves:", requests.failed_by_themselves);
     }
     block.count("Cancelled requests (on purpose):", requests.cancelled);
+    block.count("After the measurement, not measured:", requests.tail);
 }
 
 /// The output tokens that totals and throughput leave out.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::{Graph, State, Steps, each_part, quotes};
 use crate::pending::ComposedSample;
 use model::units::Nanos;
-use plugins::backend::{Part, Point, Prompt};
+use plugins::backend::{Part, Point, Prompt, Role};
 
 /// The recording of a session: its requests' streams, and their starts from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,12 @@ impl Graph {
     pub fn trace(&self) -> &str {
         let root = &self.nodes[0].sample;
         root.turn.as_ref().map_or(&root.id, |turn| &turn.session)
+    }
+
+    /// True if the session begins with a conversation that has a system prompt.
+    pub fn is_instructed(&self) -> bool {
+        let Prompt::Messages(messages) = &self.nodes[0].sample.prompt else { return false };
+        messages.iter().any(|message| message.role == Role::System)
     }
 
     /// Gives the ids of requests and conversations a suffix, so that a repeated session differs.

@@ -24,7 +24,8 @@ fn starts_and_salts_are_aiperfs() {
     for request in file["requests"].as_array().unwrap() {
         let (lane, pass) = (request[1].as_u64().unwrap(), request[2].as_u64().unwrap());
         let trace = request[3].as_str().unwrap().split("::").next().unwrap();
-        let text = salt(run, pass, u32::try_from(lane).unwrap(), trace);
-        assert_eq!(text, format!("[rid:{}]\n\n", request[9].as_str().unwrap()));
+        let replay = (pass, u32::try_from(lane).unwrap(), trace);
+        let text = format!("[rid:{}]\n\n", request[9].as_str().unwrap());
+        assert_eq!(salt(LaneSalt::Session, run, replay), Some((text, None)));
     }
 }
