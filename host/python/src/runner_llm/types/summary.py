@@ -751,6 +751,10 @@ class Requests:
     """Requests that waited for a connection to be opened."""
     warmup: int
     """Requests of the warm-up; no other figure includes them."""
+    tail: int | None
+    """Requests that were sent after a lane was over for which no session was left; no other figure
+    includes them.
+    """
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Requests:
@@ -772,6 +776,7 @@ class Requests:
             accepted_not_yet=value.get("accepted-not-yet"),
             waited_for_connection=value["waited-for-connection"],
             warmup=value["warmup"],
+            tail=value.get("tail"),
         )
 
 
