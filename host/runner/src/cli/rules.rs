@@ -164,20 +164,15 @@ impl Rules {
         match (rule.name, rule.value) {
             ("sessions-multiple", Value::Number(multiple)) => {
                 let multiple = u64::from(multiple);
-                let ends = [
-                    ("load.requests", load.requests.as_ref().map(|entry| &entry.place)),
-                    ("load.duration", load.duration.as_ref().map(|entry| &entry.place)),
-                ];
-                for (key, place) in ends {
-                    if let Some(place) = place {
-                        self.contradicted(key, place, rule.about);
+                let requests = load.requests.as_ref().map(|entry| ("load.requests", &entry.place));
+                let duration = load.duration.as_ref().map(|entry| ("load.duration", &entry.place));
+                match (&load.sessions, requests.or(duration)) {
+                    (_, Some((key, place))) => self.contradicted(key, place, rule.about),
+                    (Some(entry), _) if entry.value % multiple != 0 => {
+                        self.contradicted("load.sessions", &entry.place, rule.about);
                     }
-                }
-                let sessions =
-                    load.sessions.get_or_insert_with(|| Located::flag(SETTER, multiple));
-                if sessions.value % multiple != 0 {
-                    let place = sessions.place.clone();
-                    self.contradicted("load.sessions", &place, rule.about);
+                    (Some(_), _) => {}
+                    (None, None) => load.sessions = Some(Located::flag(SETTER, multiple)),
                 }
             }
             ("arrival", _) => match &load.arrival {
@@ -373,13 +368,12 @@ mod tests {
         let limits: Vec<&str> = thresholds.iter().map(|entry| entry.value.as_str()).collect();
         assert_eq!(limits, ["output-tokens.mean >= 355", "output-tokens.mean <= 434"]);
         assert_eq!(open.len(), 3, "{open:?}");
-        let wrong = "[load]\nsessions = 600\nduration = \"1m\"\n[request]\ntop-k = 40\n\
+        let wrong = "[load]\nsessions = 600\n[request]\ntop-k = 40\n\
                      [thresholds]\noutput-tokens.mean = \">= 1\"\n";
         let (ruled, _) = under(preset, source(wrong), true).unwrap();
         let loosened = ruled.rules.unwrap().loosened;
         let named = loosened.iter().map(|loosened| loosened.split('`').nth(1).unwrap());
-        let keys =
-            ["load.duration", "load.sessions", "request.top-k", "thresholds.output-tokens.mean"];
+        let keys = ["load.sessions", "request.top-k", "thresholds.output-tokens.mean"];
         assert_eq!(named.collect::<Vec<_>>(), keys);
     }
 
