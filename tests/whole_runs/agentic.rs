@@ -1,5 +1,5 @@
-//! MLPerf Agentic on virtual time: the requests, their times and the end of the measurement, against
-//! MLCommons endpoints (`agentic/make.py`).
+//! MLPerf Agentic on virtual time, against MLCommons endpoints (`agentic/make.py`): the requests,
+//! their times, and the end of the measurement.
 
 use std::collections::BTreeMap;
 use std::path::Path;
