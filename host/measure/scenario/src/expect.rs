@@ -19,8 +19,8 @@ table! {
         /// FILE#NAME for a number in a file, such as golden.yaml#qwen3.5/thinking_on/2.
         ///
         /// The file is JSON, or YAML of indented names with a number each. The name has the parts
-        /// of its path in the file, with `/` between them. A run whose acceptance length differs has
-        /// the finding `acceptance-differs`.
+        /// of its path in the file, with `/` between them. A run whose acceptance length differs
+        /// has the finding `acceptance-differs`.
         acceptance_length: Maybe<AcceptanceLength> => plan("expect.acceptance-length", May)
             .flag("expect-acceptance-length", "LENGTH", RESULT)
             .otherwise("any");

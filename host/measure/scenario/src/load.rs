@@ -25,8 +25,8 @@ table! {
         /// Number of sessions to measure, instead of a number of requests.
         ///
         /// A session is a request that depends on no other, with all that depend on it: a
-        /// conversation, or an agent's task. In lanes, the measurement ends when a lane is over and no
-        /// session is left for it. Requests that are sent later are counted, and not measured.
+        /// conversation, or an agent's task. In lanes, the measurement ends when a lane is over and
+        /// no session is left for it. Requests that are sent later are counted, and not measured.
         sessions: Maybe<u64> => plan("load.amount", Must(Kind::Count))
             .flag("sessions", "N", LOAD)
             .conflicts("num-prompts")

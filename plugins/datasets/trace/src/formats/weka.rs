@@ -181,6 +181,11 @@ impl Walk<'_> {
             let item: Item<'_> = parsed(raw.get().as_bytes()).map_err(place)?;
             let time = nanos(item.t).ok_or_else(|| place(format!("`t` is {}", item.t)))?;
             let time = time.saturating_add(base);
+            for (name, value) in [("t", item.t), ("api_time", item.api_time.unwrap_or_default())] {
+                if value < 0.0 {
+                    return Err(place(format!("`{name}` is {value}; expected at least 0")));
+                }
+            }
             match item.kind.as_str() {
                 "subagent" => {
                     let inner = item.requests.unwrap_or_default();

@@ -33,6 +33,26 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
 }
 
 #[test]
+fn sessions_before_their_beginning_are_refused() {
+    for (name, wrong, expected) in [
+        ("t", "-5.0", "line 1: request 1: `t` is -5; expected at least 0"),
+        ("api_time", "-1e-3", "line 1: request 1: `api_time` is -0.001; expected at least 0"),
+        ("t", "1e999", "line 1: request 1: `t`: number out of range"),
+    ] {
+        let mut times = vec![("t", "0.5"), ("api_time", "0.25")];
+        times.retain(|(other, _)| *other != name);
+        times.push((name, wrong));
+        let times: String =
+            times.iter().map(|(name, time)| format!("\"{name}\": {time}, ")).collect();
+        let session = format!(
+            "{{\"id\": \"a\", \"block_size\": 4, \"requests\": [{{{times}\"type\": \"n\", \"in\": 4, \"out\": 1, \"hash_ids\": [1]}}]}}\n"
+        );
+        let message = complaint("{}", &session);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
 fn a_wrong_number_of_ids_follows_the_rule_of_the_format() {
     let row =
         |ids: &str| format!("{{\"timestamp\": 0, \"input_length\": 10, \"hash_ids\": {ids}}}\n");
