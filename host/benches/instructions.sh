@@ -2,7 +2,7 @@
 # Counts the instructions of framing, reading, decoding, recording and summarising, and compares them with
 # instructions.toml beside this file: host/benches/instructions.sh [WORKLOAD...] [--bless]
 #
-# It needs valgrind, and the shipping components of `cargo xtask dist`: the counts of decoding with
+# It needs valgrind, and `cargo xtask plugins --shipping` to have run: the counts of decoding with
 # the components of `cargo xtask plugins` are 30 to 40 % higher. The build is that of `cargo bench`. Where
 # one is at hand already, INSTRUCTIONS_BINARY names it and INSTRUCTIONS_BUILD says what it is:
 #
