@@ -7,8 +7,9 @@ use runner_plugin::{Error, File};
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
-/// The longest line: a plugin's memory must hold it with the prompt made from it.
-pub(crate) const LONGEST_LINE: u64 = runner_plugin::json::LONGEST as u64;
+/// The longest line: a plugin's memory must hold it with the prompt made from it. A session of a
+/// thousand requests that grows to a million tokens lists eight million ids, in 48 MB.
+pub(crate) const LONGEST_LINE: u64 = 64 << 20;
 
 /// A file, and the piece of it that was read last.
 pub(crate) struct Source {

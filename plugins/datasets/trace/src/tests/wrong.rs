@@ -194,8 +194,8 @@ fn contradictions_of_a_row_are_refused() {
 #[test]
 fn a_line_that_is_too_long_is_named() {
     let first = "{\"timestamp\": 0, \"input_length\": 3}\n";
-    let file = format!("{first}{first}{}", " ".repeat(25 << 20));
-    assert!(complaint("{}", &file).contains("line 3 is longer than 24 MiB"));
+    let file = format!("{first}{first}{}", " ".repeat(65 << 20));
+    assert!(complaint("{}", &file).contains("line 3 is longer than 64 MiB"));
 }
 
 #[test]
