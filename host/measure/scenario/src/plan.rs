@@ -84,7 +84,7 @@ pub struct Plan {
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
     /// The figures that the run is expected to have.
-    #[serde(default, skip_serializing_if = "Expectations::is_none")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub expect: Expectations,
     /// The rules of a published benchmark that the run is to keep; absent if it is by none.
     pub rules: Option<Rules>,
@@ -100,13 +100,6 @@ pub struct Plan {
 pub struct Expectations {
     /// The acceptance length of drafts, in tokens per step.
     pub acceptance_length: Option<f64>,
-}
-
-impl Expectations {
-    /// True if there are none.
-    fn is_none(&self) -> bool {
-        *self == Expectations::default()
-    }
 }
 
 /// The target of requests.

@@ -377,7 +377,6 @@ impl<'a> Gather<'a> {
         let server_series =
             series.and_then(|(series, end)| series.figures((self.surveyed.origin, end)));
         let cost = run.cost.as_ref();
-
         let job_latency_s = metrics.get(metric::SESSION_TIME).map(|time| time.mean / 1e3);
         Summary {
             agents: Agents::new(&run, sessions.as_ref(), job_latency_s, devices.as_ref()),

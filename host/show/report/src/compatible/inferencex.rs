@@ -131,7 +131,7 @@ pub fn row(export: &Export<'_>) -> Result<Row, Vec<String>> {
                 "error_categories": categories,
             }),
         ),
-        ("request_metrics", metrics(export, devices)),
+        ("request_metrics", metrics(export, devices, isl, osl)),
         ("server_metrics", server(export, isl, osl)),
         ("kv_cache_pool_tokens", Value::Null),
     ] {
@@ -208,14 +208,12 @@ fn nodes<'n>(
     devices.iter().sum()
 }
 
-fn metrics(export: &Export<'_>, devices: u64) -> Value {
+fn metrics(export: &Export<'_>, devices: u64, isl: Option<f64>, osl: Option<f64>) -> Value {
     let time = |name: &str| scaled(export.of(name), PER_MS);
     let per_user = export.of("output_token_throughput_per_user");
     let itl = export.of("inter_token_latency");
     let tokens = |figures: Option<&Figures>| scaled(figures, 1.0);
     let span = export.seconds();
-    let isl = export.sum("input_sequence_length");
-    let osl = export.sum("output_sequence_length");
     let rate = |tokens: Option<f64>| Some(tokens? / span?);
     let (input, output) = (rate(isl), rate(osl));
     let total = input.zip(output).map(|(input, output)| input + output);
@@ -392,8 +390,8 @@ mod tests {
     use crate::compatible::aiperf::Lines;
     use crate::exchanges::{facts, failed, reply};
     use crate::fixture::reported;
+    use crate::tests::golden;
 
-    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/compatible/cases");
     /// 2026-01-02 03:04:05 UTC.
     const ORIGIN: Option<u64> = Some(1_767_323_045_000_000_000);
 
@@ -423,14 +421,6 @@ mod tests {
         all
     }
 
-    fn golden(name: &str, text: &str) -> String {
-        let path = format!("{FOLDER}/{name}");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, text).unwrap();
-        }
-        std::fs::read_to_string(path).unwrap()
-    }
-
     fn with<T>(notes: &[(&str, &str)], look: impl FnOnce(&Export<'_>) -> T) -> T {
         let (facts, exchanges) = (facts(), exchanges());
         let mut reported = reported(&facts, &exchanges);
@@ -449,12 +439,9 @@ mod tests {
         let reported = reported(&facts, &exchanges);
         let lines = Lines::new(&reported, &facts, ORIGIN);
         let text: String = exchanges.iter().filter_map(|it| Some(lines.line(it)? + "\n")).collect();
-        assert_eq!(golden("aiperf.jsonl", &text), text);
+        golden("src/compatible/cases/aiperf.jsonl", &text);
 
-        let theirs: Value = serde_json::from_str(
-            &std::fs::read_to_string(format!("{FOLDER}/inferencex.json")).unwrap(),
-        )
-        .unwrap();
+        let theirs = serde_json::from_str(include_str!("cases/inferencex.json")).unwrap();
         let notes =
             [("hw", "h200"), ("framework", "vllm"), ("tp", "4"), ("pp", "2"), ("disagg", "true")];
         let ours = with(&notes, |export| row(export).unwrap());
