@@ -18,6 +18,7 @@
 //! - `devices`: power and energy of devices over a run, on real processes.
 //! - `ci`: the step for GitHub Actions and the template for GitLab, in a user's repository.
 //! - `python`: the module for Python, by its own tests, and its types.
+//! - `recording`: traffic that `runner record` passes on, and its recording.
 //! - `verify`: clients judged against known truth: our own, and eleven that are wrong.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
@@ -39,6 +40,7 @@ mod live;
 mod packages;
 mod plugin_cases;
 mod python;
+mod recording;
 mod sockets;
 mod support;
 mod verify;

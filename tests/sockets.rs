@@ -3,7 +3,7 @@
 
 mod batching;
 mod coming_and_going;
-mod faults;
+pub mod faults;
 mod grpc;
 mod hostile;
 mod identity;

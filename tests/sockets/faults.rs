@@ -10,7 +10,7 @@ use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
 
 /// Faults of the request at each position, and the resulting failure.
-const FAULTS: [(&str, Class); 15] = [
+pub const FAULTS: [(&str, Class); 15] = [
     ("kind = 'hang-up'", Class::Reset),
     ("kind = 'hang-up', reset = true", Class::Reset),
     ("kind = 'cut', after-tokens = 0", Class::Truncated),

@@ -50,6 +50,11 @@ impl Tls {
         Ok(Tls(TlsAcceptor::from(Arc::new(config))))
     }
 
+    /// The acceptor of connections, for another server than the mock engine.
+    pub fn into_acceptor(self) -> TlsAcceptor {
+        self.0
+    }
+
     pub(super) async fn accept<IO>(&self, io: IO) -> io::Result<TlsStream<IO>>
     where
         IO: AsyncRead + AsyncWrite + Unpin,

@@ -15,7 +15,7 @@ mod reply;
 mod request;
 mod socket;
 mod stamp;
-mod tls;
+pub mod tls;
 pub mod websocket;
 
 use std::future::poll_fn;

@@ -32,6 +32,7 @@ use defaults::{
 };
 use measured::Measurement;
 
+pub use alone::on_all_routes;
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};

@@ -26,6 +26,11 @@ impl TextTokenizer {
         (now.digest == planned.digest).then_some(tokenizer)
     }
 
+    /// The tokenizer itself, for callers that cut prompts of another origin.
+    pub fn into_inner(self) -> Tokenizer {
+        self.0
+    }
+
     fn open(name: &str) -> Result<(Self, PlannedTokenizer), String> {
         let mut source = Source { variables: Variables::Process, ..Source::default() };
         source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", name.into()));

@@ -39,6 +39,8 @@ pub mod probe;
 pub mod progress;
 mod progress_file;
 pub mod published;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
+mod record;
 pub mod repeat;
 pub mod report;
 mod resume;
@@ -153,6 +155,7 @@ commands! {
         // Its engines would inherit a larger limit of descriptors.
         lab Lab Plugins,
         fleet Fleet Connections,
+        record Record Connections,
         demo Demo Plugins,
     }
     "Compare and judge" {

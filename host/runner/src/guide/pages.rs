@@ -26,7 +26,7 @@ macro_rules! page {
 
 /// The pages, in the order of the book. The tables of measured statistics are on the site alone.
 #[rustfmt::skip]
-pub const PAGES: [Page; 30] = [
+pub const PAGES: [Page; 31] = [
     page!("start", "start", "install, build, and run for the first time"),
     page!("installing", "installing", "packages: their contents, and how to build them"),
     page!("scenarios", "scenarios", "describe a run in a file"),
@@ -35,6 +35,7 @@ pub const PAGES: [Page; 30] = [
     page!("load", "load", "choose the number of requests, and their times"),
     page!("searching", "searching", "measure several loads, and find the highest that keeps objectives"),
     page!("agents", "agents", "replay agents: from a trace to jobs, agents per device and a row"),
+    page!("recording", "recording", "record your own traffic as an anonymous workload, and replay it"),
     page!("labs", "labs", "try an engine's options, and find the better ones"),
     page!("fleets", "fleets", "send requests from many machines, as one run"),
     page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),

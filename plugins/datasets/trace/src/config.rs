@@ -21,8 +21,9 @@ pub struct Config {
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Tokens of a block; by default the format's: 512 for Mooncake, 16 for Bailian and vLLM's
-    /// timed traces. Weka's traces state it themselves.
+    /// Tokens of a block; by default the number that the first row states as `block_size`, or else
+    /// the format's: 512 for Mooncake, 16 for Bailian and vLLM's timed traces. Weka's traces state
+    /// it themselves.
     pub block_size: Option<u32>,
     /// Seconds of one unit in the trace's time column; by default the format's: 0.001 for Mooncake,
     /// 1 for all else.

@@ -9,7 +9,9 @@ use model::connection::Timeouts;
 use model::plugin::Kind;
 use model::target::{Secrets, Target};
 use plugins::backend::Backend;
+use reader::Located;
 use scenario::plan::Wiring;
+use serde_json::Value;
 
 /// A backend, its target, and the means to ask it.
 pub(crate) struct Alone {
@@ -64,4 +66,32 @@ impl Resolution<'_> {
             _ => Err(self.faults),
         }
     }
+}
+
+/// A backend on each route that its key `route` may name, or as it is by default. Errors: all
+/// mistakes of the source.
+pub fn on_all_routes(source: &Source) -> Result<Vec<Backend>, Faults> {
+    let first = alone(source)?.backend;
+    let schema = first.describe().map(|info| info.config_schema).unwrap_or_default();
+    let routes = choices(&schema, &schema["properties"]["route"]);
+    let mut backends = vec![first];
+    for route in routes {
+        let mut source = source.clone();
+        let route = Located::flag("--backend", route);
+        source.scenario.backend.config.set("route", route);
+        backends.push(alone(&source)?.backend);
+    }
+    Ok(backends)
+}
+
+/// The texts that a schema's rules allow.
+fn choices(schema: &Value, rules: &Value) -> Vec<Value> {
+    let target = rules["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+    if let Some(rules) = target.and_then(|target| schema.pointer(target)) {
+        return choices(schema, rules);
+    }
+    let listed = rules["enum"].as_array().into_iter().flatten().cloned();
+    let parts = ["oneOf", "anyOf", "allOf"].iter().filter_map(|keyword| rules[keyword].as_array());
+    let parts = parts.flatten().flat_map(|part| choices(schema, part));
+    listed.chain(rules.get("const").cloned()).chain(parts).filter(Value::is_string).collect()
 }

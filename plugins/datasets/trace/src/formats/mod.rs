@@ -91,7 +91,7 @@ impl Format {
             if csv { csv::header(first, name).map_err(Error::InvalidInput)? } else { Vec::new() };
         Ok(Self {
             name,
-            block: config.block_size.or(block).unwrap_or(1),
+            block: config.block_size.or(block.and_then(|_| stated(first))).or(block).unwrap_or(1),
             unit: config.time_unit.unwrap_or(if name == Name::Mooncake { 0.001 } else { 1.0 }),
             lenient: config.on_wrong_blocks == WrongBlocks::Repair,
             labels: config.labels.clone().unwrap_or_default(),
@@ -140,6 +140,15 @@ impl Format {
         let layout = Layout { rule, size: self.block, scope: 0, session: 0, lenient: self.lenient };
         layout.blocks(length, ids, row)
     }
+}
+
+/// The tokens of a block that the first row states, as `runner record` writes it.
+fn stated(first: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        block_size: u32,
+    }
+    serde_json::from_slice::<Head>(first).ok().map(|head| head.block_size).filter(|size| *size > 0)
 }
 
 fn found(first: &[u8]) -> Result<Option<Name>, String> {

@@ -1,0 +1,209 @@
+//! Records live traffic as an anonymous workload: a reverse proxy, and rows that the dataset
+//! `trace` replays.
+//!
+//! `proxy` passes bytes on and `tap` copies them, on the threads of the traffic. One thread more
+//! makes rows (`reading`): `form` reads a request by the form that its backend's `encode` showed,
+//! `answer` reads the reply by the backend's `decode`, `chain` names blocks, and `sessions` finds
+//! the session. `file` writes. `weka` makes sessions of rows afterwards. The traffic never waits for
+//! the recording: events that the thread cannot take are dropped and counted (`counts`).
+//!
+//! **Nothing of the traffic's words is written**: `row` has numbers and fixed words only, ids are
+//! keyed, and the key is thrown away. Errors of plugins may quote the traffic, so they are counted
+//! and not told.
+
+mod answer;
+mod chain;
+mod counts;
+mod file;
+mod form;
+mod proxy;
+mod reading;
+mod row;
+mod sessions;
+mod tap;
+mod weka;
+
+use std::io;
+use std::net::TcpListener;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use hyper::header::HeaderName;
+use load::transport::tls::TrustError;
+use model::clock::Clock;
+use model::connection::{Trust, Version};
+use model::target::Target;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::Backend;
+use tokenizer::Tokenizer;
+use tokio::sync::watch;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+pub use chain::NoRandom;
+pub use counts::{Count, Counts};
+pub use weka::{SessionsError, sessions};
+
+/// Keeps this process out of core dumps and debuggers: its memory has prompts, answers and keys.
+pub fn stay_out_of_dumps() -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(io::Error::from)
+}
+
+/// The choices of a recording.
+pub struct Settings {
+    pub target: Target,
+    pub trust: Trust,
+    /// TLS to clients.
+    pub acceptor: Option<TlsAcceptor>,
+    /// The backends whose requests are recorded, in the order of preference.
+    pub backends: Vec<Backend>,
+    pub tokenizer: Option<Tokenizer>,
+    /// Bytes of a token where no tokenizer counts.
+    pub bytes_of_token: NonZeroUsize,
+    pub coarseness: Coarseness,
+    pub session_headers: Vec<HeaderName>,
+    pub parent_headers: Vec<HeaderName>,
+    /// The file of rows, which must not exist.
+    pub file: PathBuf,
+    /// Bytes after which the next file begins.
+    pub most: u64,
+}
+
+/// The steps to which a recording's numbers are rounded.
+#[derive(Clone, Copy, Debug)]
+pub struct Coarseness {
+    /// The step of times.
+    pub time: Nanos,
+    /// The step of token counts.
+    pub tokens: NonZeroU32,
+}
+
+/// The reason why a recording cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("`{path}` cannot be written: {cause}")]
+    File { path: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error(transparent)]
+    Random(#[from] NoRandom),
+    #[error(
+        "no backend named here writes requests that can be read back: {0} writes none as JSON over HTTP"
+    )]
+    NoForm(String),
+    #[error("the recorder cannot run: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A recording that has not begun.
+pub struct Recording {
+    proxy: Arc<proxy::Proxy>,
+    reading: reading::Reading,
+    events: std::sync::mpsc::Receiver<tap::Event>,
+    counts: Arc<Counts>,
+}
+
+impl Recording {
+    /// Learns the forms of requests and begins the file. Fails where something is missing, before
+    /// any traffic.
+    pub fn prepare(settings: Settings) -> Result<Self, RecordingError> {
+        let mut readers = Vec::new();
+        for backend in &settings.backends {
+            let forms = form::learn(backend)?;
+            if !forms.is_empty() {
+                readers.push(reading::Reader { dialect: backend.open()?, forms });
+            }
+        }
+        if readers.is_empty() {
+            let names = settings.backends.iter().map(|backend| backend.plugin().name.clone());
+            return Err(RecordingError::NoForm(names.collect::<Vec<_>>().join(", ")));
+        }
+        let tls = if settings.target.is_tls() {
+            let connector = |version| {
+                load::transport::tls::config(&settings.trust, version).map(TlsConnector::from)
+            };
+            Some([connector(Version::Http1)?, connector(Version::Http2)?])
+        } else {
+            None
+        };
+        let key = chain::Key::random()?;
+        let file = file::RowFile::begin(&settings.file, settings.most);
+        let file =
+            file.map_err(|cause| RecordingError::File { path: settings.file.clone(), cause })?;
+        let counts = Arc::new(Counts::default());
+        let (out, events) = sync_channel(tap::WAITING);
+        let tap = tap::Tap {
+            clock: Clock::start(),
+            budget: tap::Budget::new(tap::ALL_COPIES),
+            counts: Arc::clone(&counts),
+            number: Arc::default(),
+            out,
+        };
+        let proxy = proxy::Proxy {
+            target: settings.target,
+            tls,
+            acceptor: settings.acceptor,
+            session_headers: settings.session_headers,
+            parent_headers: settings.parent_headers,
+            tap,
+        };
+        let reading = reading::Reading {
+            readers,
+            tokenizer: settings.tokenizer,
+            bytes_of_token: settings.bytes_of_token.get(),
+            coarseness: settings.coarseness,
+            key,
+            counts: Arc::clone(&counts),
+            file,
+            state: reading::State::default(),
+        };
+        Ok(Recording { proxy: Arc::new(proxy), reading, events, counts })
+    }
+
+    /// The counts, while it runs and afterwards.
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Serves clients until `stop` changes, and writes the rows of all that has passed. `tell` gets
+    /// what a person should know meanwhile. Returns the files of rows. Errors: the system's.
+    pub fn run(
+        self,
+        listener: &TcpListener,
+        stop: &watch::Receiver<bool>,
+        tell: impl FnMut(&str) + Send,
+    ) -> io::Result<Vec<PathBuf>> {
+        listener.set_nonblocking(true)?;
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+        let most = proxy::CONNECTIONS / threads;
+        let Recording { proxy, reading, events, .. } = self;
+        thread::scope(|scope| {
+            let rows = scope.spawn(move || reading.run(&events, tell));
+            let mut serving = Vec::new();
+            for _ in 0..threads {
+                let (proxy, listener) = (Arc::clone(&proxy), listener.try_clone()?);
+                let stop = stop.clone();
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                serving.push(scope.spawn(move || {
+                    let served = runtime.block_on(proxy.serve(listener, most, stop));
+                    // Connections end here, and with them the exchanges that have not ended.
+                    drop(runtime);
+                    served
+                }));
+            }
+            drop(proxy);
+            for served in serving {
+                served.join().map_err(|_| io::Error::other("a thread of the proxy panicked"))??;
+            }
+            let file = rows.join();
+            file.map(|file| file.paths())
+                .map_err(|_| io::Error::other("the thread of rows panicked"))
+        })
+    }
+}

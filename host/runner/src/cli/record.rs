@@ -1,0 +1,255 @@
+//! `runner record`: a proxy that records traffic as an anonymous workload.
+
+use std::net::TcpListener;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueHint;
+use tokio::sync::watch;
+
+use super::artifacts::Artifacts;
+use super::destination::Destination;
+use super::failure::{Exit, Failure};
+use super::mock::interrupted;
+use super::print::{tell, write_stdout};
+use mock::Tls;
+use model::connection::Trust;
+use model::duration::Span;
+use model::target::{Target, with_scheme};
+use reader::{Located, Size};
+use recorder::{Coarseness, Recording, RecordingError, SessionsError, Settings};
+use session::resolve::on_all_routes;
+use session::{Source, TextTokenizer};
+
+/// The backends whose requests are recorded unless the user names others.
+const USUAL: [&str; 2] = ["openai", "anthropic"];
+
+/// Record your own traffic as an anonymous workload
+///
+/// A reverse proxy: clients connect to --listen, and every byte goes on to --to and back unchanged,
+/// streamed or not. The file gets a row for each request of a known route: arrival, token counts,
+/// session, and the ids of its prompt's blocks of 64 tokens. Equal prefixes have equal ids. The ids
+/// depend on a random key that is thrown away at the end, so no text can be found by its id. No
+/// text, key, header, address or name is written.
+///
+/// The rows have Mooncake's format with further fields; the dataset `trace` replays them.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner record --to http://10.0.0.7:8000 traffic.jsonl           then send clients to port 8100\n  \
+        runner record --to http://10.0.0.7:8000 --tokenizer Qwen/Qwen3-8B --sessions agents.jsonl traffic.jsonl\n  \
+        runner record --sessions agents.jsonl traffic.jsonl             sessions of rows that are there, as after a crash\n  \
+        runner --dataset-name trace --dataset-path traffic.jsonl --arrival dataset ...   replay\n\n\
+        `runner guide recording` says how sessions are found, and what a recording gives away.\n\n\
+        Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
+pub struct Args {
+    /// File for the rows, which must not exist; without --to, the files of a recording
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// URL of the server
+    #[arg(long, value_name = "URL", env = "RUNNER_RECORD_TO", help_heading = "Where")]
+    to: Option<String>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", env = "RUNNER_RECORD_LISTEN")]
+    #[arg(default_value = "127.0.0.1:8100", help_heading = "Where")]
+    listen: String,
+    /// Serve TLS with the certificate in this file (PEM, followed by its authorities' certificates)
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_TLS_CERT", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Where")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_TLS_KEY", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Where")]
+    tls_key: Option<PathBuf>,
+    /// File with certificates (PEM) to trust besides the system's
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_CA_CERT", value_hint = ValueHint::FilePath, help_heading = "Where")]
+    ca_cert: Option<PathBuf>,
+    /// Do not check the server's certificate
+    #[arg(long, env = "RUNNER_RECORD_INSECURE", help_heading = "Where")]
+    insecure: bool,
+    /// Backends whose requests are recorded, on all of their routes; the first one that knows a
+    /// route reads it [default: openai,anthropic]
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_BACKEND", value_delimiter = ',')]
+    #[arg(help_heading = "Rows")]
+    backend: Vec<String>,
+    /// Tokenizer that cuts prompts into blocks [default: none; see --bytes-per-token]
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_TOKENIZER", help_heading = "Rows")]
+    tokenizer: Option<String>,
+    /// Bytes of text that count as a token without a tokenizer
+    #[arg(long, value_name = "N", env = "RUNNER_RECORD_BYTES_PER_TOKEN", default_value = "4")]
+    #[arg(conflicts_with = "tokenizer", help_heading = "Rows")]
+    bytes_per_token: NonZeroUsize,
+    /// Header fields that name the session of a request
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_SESSION_HEADER", value_delimiter = ',')]
+    #[arg(default_value = "x-session-id,session-id,x-correlation-id,x-conversation-id")]
+    #[arg(help_heading = "Rows")]
+    session_header: Vec<String>,
+    /// Header fields that name the session to which a sub-agent's session belongs
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_PARENT_HEADER", value_delimiter = ',')]
+    #[arg(default_value = "x-parent-session-id,x-dynamo-parent-session-id")]
+    #[arg(help_heading = "Rows")]
+    parent_session_header: Vec<String>,
+    /// Round times to multiples of this
+    #[arg(long, value_name = "TIME", env = "RUNNER_RECORD_TIME_STEP", default_value = "1us")]
+    #[arg(help_heading = "Rows")]
+    time_step: Span,
+    /// Round token counts up to multiples of this
+    #[arg(long, value_name = "N", env = "RUNNER_RECORD_TOKEN_STEP", default_value = "1")]
+    #[arg(help_heading = "Rows")]
+    token_step: NonZeroU32,
+    /// Size after which the next file begins: FILE.1, FILE.2 and so on
+    #[arg(long, value_name = "SIZE", env = "RUNNER_RECORD_FILE_SIZE", default_value = "1GiB")]
+    #[arg(value_parser = Size::parse, help_heading = "Rows")]
+    file_size: Size,
+    /// Write the sessions to this file at the end, in the format `weka`
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_SESSIONS", value_hint = ValueHint::FilePath, help_heading = "Rows")]
+    sessions: Option<PathBuf>,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let rows = match (&args.to, args.files.as_slice()) {
+        (Some(to), [file]) => args.record(to, file)?,
+        (Some(_), _) => {
+            return Err(Failure::command_line("--to records into one FILE; give one"));
+        }
+        (None, files) if args.sessions.is_some() => files.to_vec(),
+        (None, _) => {
+            let message = "no server: pass --to URL, or --sessions FILE to make sessions of rows that are there";
+            return Err(Failure::command_line(message));
+        }
+    };
+    if let Some(path) = &args.sessions {
+        let mut out = Destination::open(path)?;
+        let mut sessions = Vec::new();
+        let count = recorder::sessions(&rows, &mut sessions)?;
+        out.text(&String::from_utf8_lossy(&sessions))?;
+        out.finish()?;
+        tell(format_args!("{count} sessions are in {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// Records until an interrupt. Returns the files of rows.
+    fn record(&self, to: &str, file: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let wrong = |flag: &str, cause: &dyn std::fmt::Display| {
+            Failure::command_line(format!("{flag}: {cause}"))
+        };
+        if let Err(cause) = recorder::stay_out_of_dumps() {
+            tell(format_args!("warning: a core dump of this process may hold traffic: {cause}"));
+        }
+        let target = Target::parse(&with_scheme(to)).map_err(|cause| wrong("--to", &cause))?;
+        let headers = |flag, names: &[String]| {
+            let parsed = names.iter().map(|name| name.parse());
+            parsed.collect::<Result<Vec<_>, _>>().map_err(|cause| wrong(flag, &cause))
+        };
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                Some(Tls::read(certificate, key).map_err(Failure::command_line)?)
+            }
+            _ => None,
+        };
+        let scheme = tls.as_ref().map_or("http", |_| "https");
+        let tokenizer = self.tokenizer.as_deref().map(TextTokenizer::named).transpose();
+        let listener = TcpListener::bind(&self.listen).map_err(|cause| {
+            let address = &self.listen;
+            Failure::command_line(format!("--listen {address}: {cause}; expected HOST:PORT"))
+        })?;
+        let recording = Recording::prepare(Settings {
+            target,
+            trust: Trust { insecure: self.insecure, ca_cert: self.ca_cert.clone() },
+            acceptor: tls.map(Tls::into_acceptor),
+            backends: self.backends(to)?,
+            tokenizer: tokenizer.map_err(Failure::input)?.map(TextTokenizer::into_inner),
+            coarseness: Coarseness { time: self.time_step.0.into(), tokens: self.token_step },
+            bytes_of_token: self.bytes_per_token,
+            session_headers: headers("--session-header", &self.session_header)?,
+            parent_headers: headers("--parent-session-header", &self.parent_session_header)?,
+            file: file.to_owned(),
+            most: self.file_size.0,
+        })?;
+        let counts = recording.counts();
+        let at = listener.local_addr().map_err(system)?;
+        let stop = stop_on_interrupt()?;
+        write_stdout(&format!("listening on {scheme}://{at}\n"))?;
+        if self.tokenizer.is_none() {
+            tell(format_args!(
+                "note: without --tokenizer, {} bytes of text count as a token, so shared prefixes are approximate",
+                self.bytes_per_token
+            ));
+        }
+        let files = recording.run(&listener, &stop, |message| tell(message)).map_err(system)?;
+        tell(counts.lines().join("\n"));
+        tell(format_args!("rows are in {}", files[0].display()));
+        tell(format_args!(
+            "replay: runner --dataset-name trace --dataset-path {} --arrival dataset",
+            files[0].display()
+        ));
+        Ok(files)
+    }
+
+    fn backends(&self, to: &str) -> Result<Vec<plugins::backend::Backend>, Failure> {
+        let usual = || USUAL.map(str::to_owned).to_vec();
+        let names = if self.backend.is_empty() { usual() } else { self.backend.clone() };
+        let mut backends = Vec::new();
+        for name in names {
+            let is_path = name.contains('/') || name.ends_with(".wasm");
+            let plugin = if is_path { name } else { format!("backends/{name}.wasm") };
+            let mut source = Source {
+                name: "record".to_owned(),
+                shipped: shipped::PLUGINS,
+                ..Source::default()
+            };
+            let url = Located::flag("--to", with_scheme(to).into_owned());
+            source.scenario.target.base_url = Some(Located::flag("--to", vec![url]));
+            source.scenario.backend.plugin = Some(Located::flag("--backend", plugin));
+            backends.extend(on_all_routes(&source)?);
+        }
+        Ok(backends)
+    }
+}
+
+/// Listens for interrupts, from now on.
+fn stop_on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(system)?;
+    let (stopped, stop) = watch::channel(false);
+    let (listens, begun) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let mut interrupt = std::pin::pin!(interrupted());
+            tokio::select! {
+                biased;
+                () = &mut interrupt => return,
+                () = std::future::ready(()) => { let _ = listens.send(()); }
+            }
+            interrupt.await;
+        });
+        let _ = stopped.send(true);
+    });
+    // An interrupt that came first is in `stop` already.
+    let _ = begun.recv();
+    Ok(stop)
+}
+
+fn system(cause: std::io::Error) -> Failure {
+    Failure::new(Exit::Bug, format!("the recorder cannot run: {cause}"))
+}
+
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Self {
+        match error {
+            RecordingError::Plugin(error) => error.into(),
+            RecordingError::NoForm(_) => Failure::new(Exit::Plugin, error),
+            RecordingError::Random(_) | RecordingError::System(_) => Failure::new(Exit::Bug, error),
+            RecordingError::File { .. } | RecordingError::Trust(_) => Failure::input(error),
+        }
+    }
+}
+
+impl From<SessionsError> for Failure {
+    fn from(error: SessionsError) -> Self {
+        Failure::input(error)
+    }
+}
