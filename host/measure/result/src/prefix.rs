@@ -7,7 +7,7 @@
 //! computed. So a prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a
 //! prompt has is left to the caller. Pure.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
 
@@ -50,13 +50,9 @@ impl Pages {
     /// with their adapter, so pages are shared only between requests of the same one.
     pub fn take(&mut self, adapter: Option<&str>, tokens: &[u32]) -> Reuse {
         let usable = tokens.len().saturating_sub(1) / self.size;
-        let mut chain = DefaultHasher::new();
-        adapter.hash(&mut chain);
         let mut known = 0;
         let mut is_known = true;
-        for (number, page) in tokens.chunks_exact(self.size).enumerate() {
-            page.hash(&mut chain);
-            let hash = chain.finish();
+        for (number, hash) in hashes(adapter, tokens, self.size).enumerate() {
             is_known = is_known && number < usable && self.seen.contains(&hash);
             known += usize::from(is_known);
             if self.seen.len() < self.most {
@@ -78,6 +74,109 @@ impl Pages {
     /// result states.
     pub fn is_full(&self) -> bool {
         self.is_full
+    }
+}
+
+/// A hash of each whole page of a prompt and all before it.
+fn hashes<'t>(
+    adapter: Option<&str>,
+    tokens: &'t [u32],
+    size: usize,
+) -> impl Iterator<Item = u64> + 't {
+    let mut chain = DefaultHasher::new();
+    adapter.hash(&mut chain);
+    tokens.chunks_exact(size).map(move |page| {
+        page.hash(&mut chain);
+        chain.finish()
+    })
+}
+
+/// The best possible share of cached tokens for a cache of each size: the pages that are needed
+/// latest leave it first, as in L. A. Belady, "A study of replacement algorithms for a
+/// virtual-storage computer" (1966). No engine knows the future, so none has more hits. A page is
+/// needed no later than the pages behind it, so the pages of a prompt leave from its end.
+#[derive(Clone, Debug)]
+pub struct BestCache {
+    size: usize,
+    /// The page of each access, by its number, and true if a hit would count.
+    accesses: Vec<(u32, bool)>,
+    numbers: HashMap<u64, u32>,
+    tokens: u64,
+    is_full: bool,
+}
+
+impl BestCache {
+    /// The most accesses that are kept.
+    const MOST: usize = 4 << 20;
+    /// The smallest cache, in tokens; each next one is four times as large.
+    const SMALLEST: u64 = 1 << 12;
+
+    /// None yet, with pages of this many tokens.
+    pub fn new(size: NonZeroU32) -> Self {
+        BestCache {
+            size: size.get() as usize,
+            accesses: Vec::new(),
+            numbers: HashMap::new(),
+            tokens: 0,
+            is_full: false,
+        }
+    }
+
+    /// Sends a prompt.
+    pub fn take(&mut self, adapter: Option<&str>, tokens: &[u32]) {
+        let usable = tokens.len().saturating_sub(1) / self.size;
+        self.is_full |= self.accesses.len() + tokens.len() / self.size > Self::MOST;
+        if self.is_full {
+            return;
+        }
+        self.tokens += tokens.len() as u64;
+        for (place, hash) in hashes(adapter, tokens, self.size).enumerate() {
+            let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+            let page = *self.numbers.entry(hash).or_insert(next);
+            self.accesses.push((page, place < usable));
+        }
+    }
+
+    /// The tokens of a cache, and the share of prompt tokens that it would have at best, up to the
+    /// size that holds all. Empty if there were too many prompts.
+    pub fn shares(&self) -> Vec<(u64, f64)> {
+        let all = (self.numbers.len() * self.size) as u64;
+        if self.is_full || self.tokens == 0 {
+            return Vec::new();
+        }
+        let mut next = vec![usize::MAX; self.accesses.len()];
+        let mut later = vec![usize::MAX; self.numbers.len()];
+        for (at, (page, _)) in self.accesses.iter().enumerate().rev() {
+            next[at] = std::mem::replace(&mut later[*page as usize], at);
+        }
+        let sizes = std::iter::successors(Some(Self::SMALLEST), |tokens| {
+            (*tokens < all).then_some(tokens * 4)
+        });
+        let share = |tokens: u64| {
+            let hits = self.hits(tokens as usize / self.size, &next);
+            (hits * self.size) as f64 / self.tokens as f64
+        };
+        sizes.map(|tokens| (tokens, share(tokens))).collect()
+    }
+
+    /// The pages that a cache of this many pages would find; `next` has each access' next one of
+    /// the same page.
+    fn hits(&self, room: usize, next: &[usize]) -> usize {
+        let mut kept: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut hits = 0;
+        for (at, (page, counts)) in self.accesses.iter().enumerate() {
+            // A kept page stands under the access that needs it next.
+            if kept.remove(&at).is_some() && *counts {
+                hits += 1;
+            }
+            if next[at] != usize::MAX {
+                kept.insert(next[at], *page);
+            }
+            if kept.len() > room {
+                kept.pop_last();
+            }
+        }
+        hits
     }
 }
 
@@ -127,6 +226,24 @@ mod tests {
         all.flush();
         let after = all.take(Some("a"), &prompt);
         assert_eq!((after.tokens, after.cached), (5, 0));
+    }
+
+    /// Three prompts in turn, of two pages each, in caches of all sizes: Belady's cache keeps what
+    /// comes back first. The numbers are by hand.
+    #[test]
+    fn the_best_cache_keeps_what_comes_back_first() {
+        let mut best = BestCache::new(NonZeroU32::MIN);
+        for _ in 0..2 {
+            for prompt in [[1, 2, 0], [3, 4, 0], [5, 6, 0]] {
+                best.take(None, &prompt);
+            }
+        }
+        let next = |at: usize| if at < 9 { at + 9 } else { usize::MAX };
+        let next: Vec<usize> = (0..18).map(next).collect();
+        let hits: Vec<usize> = (0..10).map(|room| best.hits(room, &next)).collect();
+        // The last token of a prompt is computed, so six of the nine pages count.
+        assert_eq!(hits, [0, 1, 2, 2, 3, 4, 4, 5, 6, 6]);
+        assert_eq!(best.shares(), [(4096, 6.0 / 18.0)]);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct Outlook {
     /// The part of prompts that a prefix cache without limits would find; absent if no prompt could
     /// be tokenized.
     pub cache: Option<Cache>,
+    /// Tokens in flight; absent unless due times and durations are on record.
+    pub in_flight: Option<InFlight>,
     /// The treatment that the dataset gave to its input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
@@ -202,6 +204,69 @@ pub struct Cache {
     /// True if there were more pages than are remembered, so that the share may be too low.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bounded: bool,
+    /// The best possible share for caches of some sizes; absent for very long plans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<CacheSize>,
+}
+
+/// The best possible share of cached tokens of a cache: no order of eviction has more.
+#[model::apply(model::document!)]
+#[derive(Copy)]
+pub struct CacheSize {
+    /// Tokens that the cache holds.
+    pub tokens: u64,
+    /// The share of prompt tokens that would be found.
+    pub share: f64,
+}
+
+/// Tokens of requests in flight, by the recorded durations of the requests.
+#[model::apply(model::document!)]
+pub struct InFlight {
+    /// Requests with a recorded duration.
+    pub requests: u64,
+    /// The most tokens of prompts and answers at a time: the KV cache that they need without
+    /// shared prefixes.
+    pub most_tokens: u64,
+    /// The most requests at a time.
+    pub most_requests: u64,
+    /// The most tokens in each span of time, in seconds.
+    pub spans: Vec<Bar>,
+}
+
+impl InFlight {
+    /// From the start, the end and the tokens of each request, in seconds. Absent without requests.
+    pub fn new(requests: &[(f64, f64, u64)]) -> Option<Self> {
+        let end = requests.iter().map(|(_, end, _)| *end).fold(f64::NAN, f64::max);
+        let step = number::round_step(end.max(f64::MIN_POSITIVE), BARS);
+        let mut changes: Vec<(f64, i64, i64)> = (requests.iter())
+            .flat_map(|(start, end, tokens)| {
+                let tokens = i64::try_from(*tokens).unwrap_or(i64::MAX);
+                [(*start, 1, tokens), (*end, -1, -tokens)]
+            })
+            .collect();
+        // What ends makes room for what begins at the same instant.
+        changes.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let (mut count, mut tokens) = (0, 0);
+        let (mut most_requests, mut most_tokens) = (0, 0);
+        let mut spans: Vec<Bar> = Vec::new();
+        for (at, one, more) in changes {
+            let place = (at / step) as usize;
+            while spans.len() <= place {
+                let from = spans.len() as f64 * step;
+                // A request that goes on is in the next span too.
+                spans.push(Bar { from, to: from + step, count: tokens as u64 });
+            }
+            (count, tokens) = (count + one, tokens + more);
+            spans[place].count = spans[place].count.max(tokens as u64);
+            (most_requests, most_tokens) = (most_requests.max(count), most_tokens.max(tokens));
+        }
+        (!requests.is_empty()).then_some(InFlight {
+            requests: requests.len() as u64,
+            most_tokens: most_tokens as u64,
+            most_requests: most_requests as u64,
+            spans,
+        })
+    }
 }
 
 /// One kind of treatment that a dataset gave to its input.

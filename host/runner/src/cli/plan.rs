@@ -42,6 +42,7 @@ const CUT: usize = 400;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
+        runner plan traffic.jsonl --tokenizer NAME         a trace: lengths, times, sessions, cache hits by size\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
         runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
         runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n  \
@@ -54,7 +55,8 @@ const CUT: usize = 400;
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \
         drawn samples are shown)")]
 pub struct Args {
-    /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
+    /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, a trace in JSON
+    /// lines, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     #[command(flatten)]

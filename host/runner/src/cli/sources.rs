@@ -233,11 +233,39 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         }
         return Ok(texts);
     }
+    if let Some(text) = of_trace(path) {
+        return Ok(vec![text]);
+    }
     match read(path) {
         Ok(text) => Ok(vec![text]),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => shipped_texts(name),
         Err(cause) => Err(unreadable(path)(cause)),
     }
+}
+
+/// The scenario that replays a trace, if the file's first line is a row of JSON. The requests of
+/// sessions that begin at no known time are a closed loop.
+fn of_trace(path: &Path) -> Option<Text> {
+    /// The beginning of a line that shows its format.
+    const BEGINNING: u64 = 64 << 10;
+    let file = std::fs::File::open(path).ok()?;
+    let mut line = Vec::new();
+    let mut reader = std::io::BufReader::new(std::io::Read::take(file, BEGINNING));
+    std::io::BufRead::read_until(&mut reader, b'\n', &mut line).ok()?;
+    if !line.trim_ascii_start().starts_with(b"{\"") {
+        return None;
+    }
+    let line = String::from_utf8_lossy(&line);
+    let has_times = line.contains("\"timestamp\"");
+    let load = if has_times { "arrival = \"dataset\"" } else { "concurrency = 64" };
+    let data = toml::Value::from(path.file_name()?.to_string_lossy().into_owned());
+    let text = format!(
+        "[backend]\nplugin = \"backends/openai.wasm\"\nconfig = {{ route = \"completions\" }}\n\
+         [dataset]\nplugin = \"datasets/trace.wasm\"\nfiles = {{ data = {data} }}\n\
+         [load]\nrequests = 10000000\nwarmup = 0\n{load}\n"
+    );
+    let folder = path.parent().map(Path::to_owned);
+    Some(Text { name: path.display().to_string(), folder, text })
 }
 
 fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure {

@@ -12,10 +12,10 @@ use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
 use plugins::dataset;
-use result::prefix::{Pages, Reuse};
+use result::prefix::{BestCache, Pages, Reuse};
 use runs::outlook::{
-    Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
-    Users,
+    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, Remark,
+    Sessions, Shown, StandIns, Users,
 };
 use scenario::plan::{Controls, Plan, PlannedPlugin};
 use statistics::Spread;
@@ -44,6 +44,9 @@ pub(super) struct Tally {
     due: Spread,
     classes: BTreeMap<String, u64>,
     pages: Pages,
+    best: BestCache,
+    /// The start, the end and the tokens of each request whose duration is on record.
+    flights: Vec<(f64, f64, u64)>,
     is_flushed: bool,
     cache: Cache,
     digest: Sha256,
@@ -72,6 +75,8 @@ impl Tally {
             due: Spread::new(1e6),
             classes: BTreeMap::new(),
             pages: Pages::new(control.page()),
+            best: BestCache::new(control.page()),
+            flights: Vec::new(),
             is_flushed: control.flush_cache,
             cache: Cache { page: control.page().get(), ..Cache::default() },
             digest: Sha256::new(),
@@ -93,10 +98,33 @@ impl Tally {
         self.is_grouped |= drawn.requests.len() > 1;
         if let Some(due) = drawn.due {
             self.due.add(due.as_secs_f64());
+            self.fly(due.as_secs_f64(), drawn);
         }
         self.edges(drawn);
         for request in &drawn.requests {
             self.request(request);
+        }
+    }
+
+    /// Notes the times of a session's requests, by their recorded durations.
+    fn fly(&mut self, due: f64, drawn: &DrawnSession) {
+        /// Requests whose times are kept.
+        const MOST: usize = 1 << 20;
+        let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
+        for request in &drawn.requests {
+            let sample = &request.given;
+            let Some(took) = sample.recorded_duration else { return };
+            let after = sample.after.iter().filter_map(|dependency| {
+                Some(ends.get(&*dependency.sample)? + dependency.delay as f64 / 1e9)
+            });
+            let start = after.fold(due, f64::max);
+            let end = start + took as f64 / 1e9;
+            ends.insert(&sample.id, end);
+            let tokens = request.input_tokens.unwrap_or(0);
+            let tokens = tokens + u64::from(request.output_tokens.unwrap_or(0));
+            if self.flights.len() < MOST {
+                self.flights.push((start, end, tokens));
+            }
         }
     }
 
@@ -175,6 +203,7 @@ impl Tally {
     fn reuse(&mut self, request: &Request) -> Option<Reuse> {
         let made = request.tokens.as_ref()?;
         let adapter = request.sent.adapter.as_deref();
+        self.best.take(adapter, &made.tokens);
         Some(self.pages.take(adapter, &made.tokens))
     }
 
@@ -219,8 +248,12 @@ impl Tally {
             cache: (self.cache.tokens > 0).then(|| Cache {
                 share: self.cache.cached as f64 / self.cache.tokens as f64,
                 is_bounded: self.pages.is_full(),
+                sizes: (self.best.shares().into_iter())
+                    .map(|(tokens, share)| CacheSize { tokens, share })
+                    .collect(),
                 ..self.cache
             }),
+            in_flight: InFlight::new(&self.flights),
             remarks: remarks.into_iter().map(remark).collect(),
             digest: hex(&self.digest.finalize()),
             shown: self.shown,

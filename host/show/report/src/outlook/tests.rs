@@ -2,8 +2,8 @@ use super::*;
 use crate::chart::{Look, Width, svg};
 use result::summary::Tokenizer;
 use runs::outlook::{
-    Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Said, Sessions, Shown,
-    StandIns,
+    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, Remark, Said,
+    Sessions, Shown, StandIns,
 };
 use statistics::Spread;
 
@@ -58,9 +58,11 @@ fn outlook() -> Outlook {
             requests: 4,
             tokens: 460,
             cached: 115,
+            sizes: vec![CacheSize { tokens: 4096, share: 0.125 }],
             share: 0.25,
             is_bounded: false,
         }),
+        in_flight: InFlight::new(&[(0.0, 2.0, 100), (1.0, 4.0, 300), (2.0, 3.0, 50)]),
         remarks: vec![Remark {
             what: "dropped".into(),
             reason: "fewer than two turns".into(),

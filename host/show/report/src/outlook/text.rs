@@ -6,7 +6,7 @@ use super::charts::range;
 use crate::plain;
 use model::number::{bytes, count, percent, plural, short};
 use result::summary::Tokenizer;
-use runs::outlook::{End, Lengths, Outlook, Shown};
+use runs::outlook::{Bar, End, Lengths, Outlook, Shown};
 
 const LABELS: usize = 18;
 const BAR: usize = 40;
@@ -31,8 +31,11 @@ pub fn text(outlook: &Outlook) -> String {
     for (title, unit, lengths) in histograms {
         // Where all values are equal, the line above says it.
         if let Some(lengths) = lengths.filter(|lengths| lengths.max > lengths.min) {
-            page.histogram(title, unit, lengths);
+            page.bars(title, unit, &lengths.bars);
         }
+    }
+    if let Some(flight) = outlook.in_flight.as_ref().filter(|flight| flight.spans.len() > 1) {
+        page.bars("most tokens in flight (s)", "s", &flight.spans);
     }
     for shown in &outlook.shown {
         page.prompt(shown);
@@ -203,6 +206,21 @@ fn cache(page: &mut Page, outlook: &Outlook) {
         cache.page
     );
     page.line("prefix cache", &words);
+    let sizes = cache.sizes.iter();
+    let sizes =
+        sizes.map(|size| format!("{} {}", short(size.tokens as f64, 4), percent(size.share)));
+    let sizes = sizes.collect::<Vec<_>>().join(", ");
+    if !sizes.is_empty() {
+        page.line("  by its tokens", &format!("at best {sizes}"));
+    }
+    if let Some(flight) = &outlook.in_flight {
+        let words = format!(
+            "at most {} tokens of {} at a time, by the recorded durations",
+            count(flight.most_tokens),
+            plural(flight.most_requests, "request")
+        );
+        page.line("in flight", &words);
+    }
 }
 
 fn remarks(page: &mut Page, outlook: &Outlook) {
@@ -249,12 +267,12 @@ impl Page {
         }
     }
 
-    fn histogram(&mut self, title: &str, unit: &str, lengths: &Lengths) {
+    fn bars(&mut self, title: &str, unit: &str, bars: &[Bar]) {
         let _ = writeln!(self.0, "\n{title}");
-        let names: Vec<String> = lengths.bars.iter().map(|bar| range(bar, unit)).collect();
+        let names: Vec<String> = bars.iter().map(|bar| range(bar, unit)).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0);
-        let most = lengths.bars.iter().map(|bar| bar.count).max().unwrap_or(1);
-        for (name, bar) in names.iter().zip(&lengths.bars) {
+        let most = bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
+        for (name, bar) in names.iter().zip(bars) {
             let long = (bar.count as f64 / most as f64 * BAR as f64).ceil() as usize;
             let row = format!("  {name:>width$}  {:<BAR$}  {}", "#".repeat(long), count(bar.count));
             let _ = writeln!(self.0, "{row}");

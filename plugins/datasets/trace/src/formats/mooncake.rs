@@ -28,6 +28,9 @@ struct Line {
     tools: Option<Value>,
     payload: Option<Map<String, Value>>,
     extra: Option<Map<String, Value>>,
+    /// Of `runner record`: the reply's duration in seconds, and the model's number.
+    api_time: Option<f64>,
+    model: Option<String>,
 }
 
 pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, String> {
@@ -119,7 +122,10 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
         repaired = repaired.or(Some(NOTHING));
     }
     let nanos = |units: Option<f64>| units.map(|units| format.nanos(units)).transpose();
+    let took = line.api_time.filter(|seconds| *seconds >= 0.0);
     Ok(Row {
+        took: took.and_then(super::row::nanos),
+        class: line.model,
         time: nanos(line.timestamp)?,
         wait: nanos(line.delay)?,
         delta,
