@@ -32,7 +32,7 @@ use source::Source;
 pub use config::{Config, Format, Length, Outside, Think};
 
 /// Drawn conversations that may be outside of the bounds one after the other, at most.
-const MOST_OUTSIDE: u64 = 10_000;
+const MOST_OUTSIDE: u64 = if cfg!(test) { 1_000 } else { 10_000 };
 
 pub struct Conversations(Sessions);
 

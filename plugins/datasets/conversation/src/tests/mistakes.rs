@@ -62,7 +62,7 @@ fn bounds_that_nothing_keeps_to_are_refused() {
     assert_eq!(dataset.spare(2).expect("spare samples").len(), 2);
     let message = invalid_input(dataset.next(1));
     assert!(
-        message.starts_with("none of 10000 conversations can be used (fewer than 5 turns: 10000)"),
+        message.starts_with("none of 1000 conversations can be used (fewer than 5 turns: 1000)"),
         "{message}"
     );
     let short = r#"{"turns": 1, "input-len": 1}"#;
