@@ -28,7 +28,7 @@ const NOTHING: &str = "Faults { scenario: [], plugins: [] }";
 
 const SOME: usize = 1_000;
 
-const COUNTED: usize = 1_000_000;
+const COUNTED: usize = 10_000;
 
 /// A run that says little.
 const PLAIN: [&str; 5] = [
