@@ -50,11 +50,8 @@ fn sent(ran: &RunResult, of: impl Fn(&Exchange) -> usize) -> Requests {
     sent.collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn requests_are_those_of_mlcommons_endpoints() {
-    let theirs: Vec<Value> = serde_json::from_str(include_str!("agentic/requests.json")).unwrap();
-    let raw = Raw::engine(answer);
-    let ran = trial(&raw).run().await;
+/// The requests that a server saw: the session's name and the body.
+fn seen(raw: &Raw) -> Vec<(String, Value)> {
     let requests = raw.requests().into_iter().filter_map(|request| {
         let (head, body) = request.split_once("\r\n\r\n")?;
         let mut fields = head.lines().filter_map(|line| line.split_once(": "));
@@ -63,7 +60,15 @@ async fn requests_are_those_of_mlcommons_endpoints() {
         body.as_object_mut()?.remove("stream_options");
         Some((session.to_owned(), body))
     });
-    let mut requests: Vec<(String, Value)> = requests.collect();
+    requests.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_those_of_mlcommons_endpoints() {
+    let theirs: Vec<Value> = serde_json::from_str(include_str!("agentic/requests.json")).unwrap();
+    let raw = Raw::engine(answer);
+    let ran = trial(&raw).run().await;
+    let mut requests = seen(&raw);
     let messages = |body: &Value| body["messages"].as_array().unwrap().len();
     let mut expected = Requests::new();
     for theirs in &theirs {
@@ -93,6 +98,26 @@ async fn requests_are_those_of_mlcommons_endpoints() {
     let tail = expected.values().filter(|(is_measured, _)| !is_measured).count() as u64;
     let requests = &ran.summary.requests;
     assert_eq!((requests.tail, requests.total), (tail, expected.len() as u64 - tail));
+}
+
+/// Machines of a fleet replay the same trajectories: no two share a pass of one, and their requests
+/// equal a single machine's.
+#[tokio::test(start_paused = true)]
+async fn slices_send_the_requests_of_the_whole() {
+    let whole = Raw::engine(answer);
+    trial(&whole).run().await;
+    let mut together = Vec::new();
+    for index in 0..2 {
+        let slice = Raw::engine(answer);
+        trial(&slice).slice(index, 2).run().await;
+        assert!(!seen(&slice).is_empty());
+        together.extend(seen(&slice));
+    }
+    let sorted = |mut requests: Vec<(String, Value)>| {
+        requests.sort_by_key(|(session, body)| (session.clone(), body.to_string()));
+        requests
+    };
+    assert_eq!(sorted(together), sorted(seen(&whole)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,8 @@
 use super::item::Item;
 use super::writer::Writer;
 use crate::pending::{PendingRequest, prompt_bytes};
-use crate::sessions::graph::{Graph, MOST, Policy};
+use crate::sessions::graph::{Graph, MOST, Policy, trace};
+use crate::sessions::lanes::Passes;
 use crate::sessions::place::Entry;
 use model::exchange::Phase;
 use plugins::backend::Sample;
@@ -18,6 +19,8 @@ pub(crate) struct Gathering {
     roots: u64,
     session: Vec<(u64, Sample)>,
     bytes: usize,
+    /// The replays in all slices, if the load has lanes.
+    passes: Option<Passes>,
 }
 
 /// The most bytes of prompts of one session.
@@ -35,6 +38,8 @@ pub(crate) fn policy(plan: &Plan) -> Policy {
 /// A session with all its samples.
 pub(crate) struct Whole {
     number: u64,
+    /// The number of its earlier replays in all slices.
+    pass: u64,
     /// Each with its request's number.
     pub(crate) samples: Vec<(u64, Sample)>,
 }
@@ -50,6 +55,7 @@ impl Gathering {
             roots: 0,
             session: Vec::new(),
             bytes: 0,
+            passes: plan.load.lanes.map(|_| Passes::default()),
         }
     }
 
@@ -89,7 +95,9 @@ impl Gathering {
         let samples = std::mem::take(&mut self.session);
         self.bytes = 0;
         let number = self.roots.checked_sub(1)?;
-        (!samples.is_empty() && number < self.sessions).then_some(Whole { number, samples })
+        let (_, root) = samples.first().filter(|_| number < self.sessions)?;
+        let pass = self.passes.as_mut().map_or(0, |passes| passes.next(trace(root)));
+        Some(Whole { number, pass, samples })
     }
 }
 
@@ -119,6 +127,8 @@ impl Whole {
         if !plan.holds(self.number) {
             return Ok(None);
         }
-        Graph::new(self.samples, policy(plan)).map(Some)
+        let mut graph = Graph::new(self.samples, policy(plan))?;
+        graph.pass = self.pass;
+        Ok(Some(graph))
     }
 }

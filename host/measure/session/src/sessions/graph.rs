@@ -13,7 +13,7 @@ use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
 use std::sync::Arc;
 
-pub use lane::{Entered, Primer, Recording};
+pub use lane::{Entered, Primer, Recording, trace};
 
 mod lane;
 
@@ -33,6 +33,8 @@ pub struct Policy {
 
 pub struct Graph {
     policy: Policy,
+    /// The number of the session's earlier replays in all slices of the plan.
+    pub pass: u64,
     nodes: Vec<Node>,
     /// Number of requests that are not over, and may still be sent.
     open: usize,
@@ -189,7 +191,7 @@ impl Graph {
             });
         }
         let open = nodes.len();
-        Ok(Graph { policy, nodes, open })
+        Ok(Graph { policy, pass: 0, nodes, open })
     }
 
     /// True if every request is over, or will never be sent.

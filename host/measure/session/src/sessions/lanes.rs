@@ -37,7 +37,8 @@ pub struct Lanes {
     feed: Mutex<Option<Feed<Graph>>>,
     options: plan::Lanes,
     seed: u64,
-    /// True if other machines have lanes of the same run, which may replay the same sessions.
+    /// True if other machines have lanes of the same run: the session's place in the dataset, and
+    /// not the order of the lanes, counts its replays.
     is_shared: bool,
     /// True if the run has a system prompt of its own.
     is_instructed: bool,
@@ -52,8 +53,19 @@ pub struct Lanes {
 struct Salts {
     run: String,
     tokenizer: Arc<Tokenizer>,
-    /// The replays so far, by session.
-    passes: Mutex<HashMap<String, u64>>,
+    passes: Mutex<Passes>,
+}
+
+/// The replays so far, by session.
+#[derive(Default)]
+pub(crate) struct Passes(HashMap<String, u64>);
+
+impl Passes {
+    /// Counts a replay; returns the number of earlier ones.
+    pub(crate) fn next(&mut self, trace: &str) -> u64 {
+        let next = self.0.entry(trace.to_owned()).or_default();
+        std::mem::replace(next, *next + 1)
+    }
 }
 
 /// A session in its lane.
@@ -196,22 +208,18 @@ impl Lanes {
     /// Counts a replay of a session, and gives it the names and the salt of that replay.
     fn name(&self, lane: u32, tree: &mut Tree) {
         let trace = tree.graph.trace().to_owned();
-        let pass = {
-            let mut passes = lock(&self.salts.passes);
-            let next = passes.entry(trace.clone()).or_default();
-            std::mem::replace(next, *next + 1)
-        };
+        let pass =
+            if self.is_shared { tree.graph.pass } else { lock(&self.salts.passes).next(&trace) };
         let salt = salt(self.options.salt, &self.salts.run, (pass, lane, &trace));
         tree.salt = salt.map(|(text, behind)| {
             let encoded = self.salts.tokenizer.encode(std::slice::from_ref(&text), false);
             let tokens = encoded.unwrap_or_default().pop().unwrap_or_default();
             Arc::new(SessionSalt { before: Salt { text, tokens }, behind })
         });
-        let suffix = match (pass, self.is_shared) {
-            (0, false) => return,
-            (_, false) if self.options.salt == LaneSalt::Pass => format!("__repeat_{}", pass + 1),
-            (_, false) => format!("~{pass}"),
-            (_, true) => format!("~{lane}.{pass}"),
+        let suffix = match pass {
+            0 => return,
+            _ if self.options.salt == LaneSalt::Pass => format!("__repeat_{}", pass + 1),
+            _ => format!("~{pass}"),
         };
         tree.graph.rename(&suffix);
         for Primer { composed, .. } in &mut tree.entered.primers {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::{Graph, State, Steps, each_part, quotes};
 use crate::pending::ComposedSample;
 use model::units::Nanos;
-use plugins::backend::{Part, Point, Prompt, Role};
+use plugins::backend::{Part, Point, Prompt, Role, Sample};
 
 /// The recording of a session: its requests' streams, and their starts from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +42,15 @@ impl Recording {
     }
 }
 
+/// The conversation of a session's first request, or that request's id.
+pub fn trace(root: &Sample) -> &str {
+    root.turn.as_ref().map_or(&root.id, |turn| &turn.session)
+}
+
 impl Graph {
-    /// The conversation of the session's first request, or that request's id.
+    /// The name of the session in its recording.
     pub fn trace(&self) -> &str {
-        let root = &self.nodes[0].sample;
-        root.turn.as_ref().map_or(&root.id, |turn| &turn.session)
+        trace(&self.nodes[0].sample)
     }
 
     /// True if the session begins with a conversation that has a system prompt.
