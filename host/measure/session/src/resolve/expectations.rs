@@ -60,12 +60,13 @@ pub(super) fn refuse_scorers(source: &Source, faults: &mut Faults) {
 /// The number of a name in a file's text.
 fn number(text: &str, name: &str) -> Result<f64, String> {
     let mut numbers = BTreeMap::new();
-    if text.trim_start().starts_with('{') {
-        let json = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        of_json(String::new(), &json, &mut numbers);
+    let value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| error.to_string())?
     } else {
-        of_yaml(text, &mut numbers);
-    }
+        let plain = serde_saphyr::options! { with_snippet: false };
+        serde_saphyr::from_str_with_options(text, plain).map_err(|error| error.to_string())?
+    };
+    collect(String::new(), &value, &mut numbers);
     numbers.get(name).copied().ok_or_else(|| {
         let near = nearest(name, numbers.keys().map(String::as_str));
         let names: Vec<&String> = numbers.keys().take(LISTED).collect();
@@ -80,32 +81,12 @@ fn below(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-fn of_json(path: String, value: &Value, numbers: &mut BTreeMap<String, f64>) {
+fn collect(path: String, value: &Value, numbers: &mut BTreeMap<String, f64>) {
     match value {
         Value::Object(entries) => {
-            entries.iter().for_each(|(name, value)| of_json(below(&path, name), value, numbers));
+            entries.iter().for_each(|(name, value)| collect(below(&path, name), value, numbers));
         }
         other => numbers.extend(other.as_f64().map(|number| (path, number))),
-    }
-}
-
-/// Reads indented names; a line of another form has no number.
-fn of_yaml(text: &str, numbers: &mut BTreeMap<String, f64>) {
-    // The open names, each with its indentation and its full name.
-    let mut open: Vec<(usize, String)> = Vec::new();
-    for line in text.lines() {
-        let line = line.split_once(" #").map_or(line, |(line, _)| line);
-        let Some((name, value)) = line.rsplit_once(':').filter(|_| !line.starts_with('#')) else {
-            continue;
-        };
-        let indentation = name.len() - name.trim_start().len();
-        let name = name.trim().trim_matches(['"', '\'']);
-        open.retain(|(outer, _)| *outer < indentation);
-        let path = below(open.last().map_or("", |(_, path)| path), name);
-        match value.trim() {
-            "" => open.push((indentation, path)),
-            value => numbers.extend(value.parse().ok().map(|number| (path, number))),
-        }
     }
 }
 
@@ -158,6 +139,7 @@ deepseek-v4-pro-dspark:
             ),
             ("", "a", "it has no number `a`; its numbers are none"),
             ("{", "a", "EOF while parsing an object at line 1 column 1"),
+            ("a: [1, 2\n", "a", "unclosed bracket '[' at line 1, column 4"),
         ] {
             assert_eq!(number(text, name), Err(expected.to_owned()));
         }
