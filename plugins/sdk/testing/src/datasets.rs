@@ -45,6 +45,22 @@ pub fn rest(dataset: &mut impl Dataset, limit: u32) -> Vec<Sample> {
     first(dataset, usize::MAX, limit)
 }
 
+/// A spare sample, and then all samples of a dataset that ends; each call asks for `limit`.
+///
+/// # Errors
+/// The dataset's.
+pub fn read(dataset: &mut impl Dataset, limit: u32) -> Result<Vec<Sample>, Error> {
+    dataset.spare(1)?;
+    let mut samples = Vec::new();
+    loop {
+        let more = dataset.next(limit)?;
+        if more.is_empty() {
+            return Ok(samples);
+        }
+        samples.extend(more);
+    }
+}
+
 /// The text of a sample whose prompt is a text.
 pub fn text(sample: &Sample) -> &str {
     match &sample.prompt {
@@ -116,17 +132,8 @@ pub fn damage<D: Dataset>(
         } else {
             bytes[at] = b"\"{}[],:09aZ\xff"[random.below(12) as usize];
         }
-        let outcome = open(Named::default().with_bytes("data", bytes)).and_then(|mut dataset| {
-            dataset.spare(1)?;
-            let mut samples = Vec::new();
-            loop {
-                let more = dataset.next(7)?;
-                if more.is_empty() {
-                    return Ok(samples);
-                }
-                samples.extend(more);
-            }
-        });
+        let opened = open(Named::default().with_bytes("data", bytes));
+        let outcome = opened.and_then(|mut dataset| read(&mut dataset, 7));
         match outcome {
             Ok(samples) if samples.is_empty() => {}
             Ok(samples) => all.push(samples),

@@ -23,6 +23,7 @@ mod scripts;
 mod sharegpt;
 mod sounds;
 mod tokenizers;
+mod trace_files;
 mod traces;
 mod verified;
 mod words;
@@ -41,6 +42,7 @@ pub use scripts::{mock_request, mock_script};
 pub use sharegpt::sharegpt;
 pub use sounds::sound;
 pub use tokenizers::tokenizer;
+pub use trace_files::trace_file;
 pub use traces::trace;
 pub use verified::{verify_case, verify_profile};
 pub use words::words;
@@ -49,7 +51,7 @@ pub use words::words;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary, its corpus and its cases.
-pub const TARGETS: [(&str, Target); 19] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("audit", audit),
     ("component", component),
     ("decode", decode),
@@ -66,6 +68,7 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("sound", sound),
     ("tokenizer", tokenizer),
     ("trace", trace),
+    ("trace_file", trace_file),
     ("verify_case", verify_case),
     ("verify_profile", verify_profile),
     ("words", words),

@@ -15,24 +15,24 @@ use super::Trace;
 
 /// The traces of the cases, with their formats and the usual configuration of the tests.
 const TRACES: [(&str, &str, &str); 8] = [
-    ("mooncake", include_str!("../cases/mooncake/trace.jsonl"), r#"{"block-size": 4}"#),
+    ("mooncake", include_str!("../../trace/cases/mooncake/trace.jsonl"), r#"{"block-size": 4}"#),
     (
         "mooncake-sessions",
-        include_str!("../cases/mooncake-sessions/trace.jsonl"),
+        include_str!("../../trace/cases/mooncake-sessions/trace.jsonl"),
         r#"{"block-size": 4}"#,
     ),
     (
         "bailian",
-        include_str!("../cases/bailian/trace.jsonl"),
+        include_str!("../../trace/cases/bailian/trace.jsonl"),
         r#"{"block-size": 4, "replay": "sessions"}"#,
     ),
-    ("weka", include_str!("../cases/weka/trace.jsonl"), "{}"),
-    ("tracelab", include_str!("../cases/tracelab/trace.jsonl"), "{}"),
-    ("burstgpt", include_str!("../cases/burstgpt/trace.csv"), r#"{"replay": "sessions"}"#),
-    ("azure", include_str!("../cases/azure/trace.csv"), "{}"),
+    ("weka", include_str!("../../trace/cases/weka/trace.jsonl"), "{}"),
+    ("tracelab", include_str!("../../trace/cases/tracelab/trace.jsonl"), "{}"),
+    ("burstgpt", include_str!("../../trace/cases/burstgpt/trace.csv"), r#"{"replay": "sessions"}"#),
+    ("azure", include_str!("../../trace/cases/azure/trace.csv"), "{}"),
     (
         "vllm-timed",
-        include_str!("../cases/vllm-timed/trace.jsonl"),
+        include_str!("../../trace/cases/vllm-timed/trace.jsonl"),
         r#"{"format": "vllm-timed", "block-size": 4, "labels": {"timestamp": "at", "input-length": "in"}}"#,
     ),
 ];
