@@ -54,7 +54,7 @@ def wheel(target, folder, scratch):
     """Makes the wheel. Returns its program, and the bill of materials in it."""
     tags = ["manylinux_2_17", *(["musllinux_1_2"] if (target or "").endswith("-musl") else [])]
     other = ["--zig", f"--target={target}", "--compatibility", *tags] if target else []
-    run("maturin", "build", "--locked", "--profile=packaged", f"--out={scratch}", *other)
+    run("maturin", "build", "--locked", "--release", f"--out={scratch}", *other)
     (made,) = scratch.glob("*.whl")
     with zipfile.ZipFile(made) as files:
         (program,) = (name for name in files.namelist() if name.endswith(".data/scripts/runner"))
