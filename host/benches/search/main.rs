@@ -11,7 +11,7 @@ mod laboratory;
 use std::process::ExitCode;
 
 use laboratory::{
-    Tally, alarm, alarms, design_effect, engine_run, engine_searches, least_requests, median,
+    Kind, Tally, alarm, alarms, design_effect, engine_run, engine_searches, least_requests, median,
     searches,
 };
 
@@ -64,6 +64,8 @@ fn watch() {
 
 /// Requests that an interval 5 % wide is to take at most.
 const TARGET: f64 = 100_000.0;
+/// The same with the controls of runs.
+const CONTROLLED: f64 = 40_000.0;
 /// The most requests of a search as a multiple of the fewest possible, where that is more.
 const ABOVE: f64 = 1.5;
 
@@ -110,13 +112,19 @@ fn print_tally(tally: &Tally, most: f64) {
 /// The limits of the engine's searches.
 const LIMITS: [&str; 2] = ["e2e.p95 <= 5s", "e2e.p99 <= 8s"];
 
-/// Searches of the usual engine under chats.
+/// Searches of engines under chats, without and with the controls of their runs.
 fn engine() {
-    for limit in LIMITS {
-        for width in [0.2, 0.05] {
-            let (truth, tally) = engine_searches(limit, width, 100, 200_000);
-            println!("engine, {limit}, width {width}, truth {truth:.3} a second");
-            print_tally(&tally, TARGET * (0.05_f64.ln_1p() / f64::ln_1p(width)).powi(2));
+    for kind in [Kind::Usual, Kind::Padded, Kind::Wandering] {
+        for (limit, width) in LIMITS.into_iter().flat_map(|limit| [(limit, 0.2), (limit, 0.05)]) {
+            for controls in [false, true] {
+                let (truth, tally) = engine_searches(kind, limit, width, 40, 400_000, controls);
+                let with = if controls { "with" } else { "without" };
+                println!(
+                    "engine {kind:?}, {limit}, width {width}, {with} controls, truth {truth:.3} a second"
+                );
+                let most = if controls { CONTROLLED } else { TARGET };
+                print_tally(&tally, most * (0.05_f64.ln_1p() / f64::ln_1p(width)).powi(2));
+            }
         }
     }
 }

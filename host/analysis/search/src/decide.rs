@@ -28,6 +28,7 @@ use result::summary::Backlog;
 use statistics::beta::binomial;
 use statistics::student;
 
+use crate::control::Control;
 use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
 use crate::gather::Counted;
 use crate::slo::Limit;
@@ -60,6 +61,8 @@ pub struct Pooled {
     runs: u32,
     #[serde(default)]
     odds: f64,
+    /// The control of the misses; absent if a run has none.
+    pub control: Option<Control>,
 }
 
 impl Pooled {
@@ -73,6 +76,7 @@ impl Pooled {
             effects: [counted.effect, counted.tail_effect, counted.near_effect],
             freedom: f64::from(counted.batches.saturating_sub(1)),
             runs: 1,
+            control: counted.control,
             odds: (known.max(0.5) / (counted.requests as f64 - known + 1.0)).ln(),
         });
     }
@@ -84,6 +88,10 @@ impl Pooled {
             for (all, effect) in self.effects.iter_mut().zip(other.effects) {
                 *all = (*all * before + effect * own) / (before + own);
             }
+            self.control = match (self.control, other.control) {
+                (Some(control), Some(others)) => Some(control.join(others, [before, own])),
+                (_, others) => others.filter(|_| before == 0.0),
+            };
         }
         self.requests += other.requests;
         self.bad += other.bad;
@@ -108,10 +116,11 @@ impl Pooled {
         [self.effects[0].max(1.0), self.effects[1].max(1.0)]
     }
 
-    /// The observed design effect: the larger of the misses' and of the run's highest tenth's.
+    /// The design effect: the largest of the misses', of the run's highest tenth's and of the
+    /// control's long run, which meets queues that a short run misses.
     pub fn typical(&self) -> f64 {
         let [own, tail, _] = self.effects;
-        own.max(tail).max(1.0)
+        own.max(tail).max(self.control.map_or(1.0, |own| own.effect)).max(1.0)
     }
 }
 
@@ -259,6 +268,7 @@ mod tests {
             tail_effect: 1.0,
             near_effect: effect,
             batches: 320,
+            control: None,
         }
     }
 

@@ -16,6 +16,7 @@ use result::summary::Backlog;
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
+use crate::control::{Arrivals, Control, Life, controls};
 use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
@@ -38,6 +39,8 @@ pub struct Counted {
     pub near_effect: f64,
     /// Batches that the design effects rest on.
     pub batches: u32,
+    /// The control of the misses by simulation; absent where the run has none.
+    pub control: Option<Control>,
 }
 
 /// Little's law, as a check on a run: where the load is steady, the mean number of unanswered
@@ -95,8 +98,7 @@ pub struct Measured {
     pub little: Option<Little>,
 }
 
-/// Gathers the requests of one run, in any order. Keeps 16 bytes for each request, and 8 for each
-/// metric that the tiers name.
+/// Gathers the requests of one run, in any order. Keeps about a hundred bytes for each request.
 pub struct Gather {
     tiers: Vec<Tier>,
     readers: Vec<Reader>,
@@ -104,6 +106,8 @@ pub struct Gather {
     /// A row of milliseconds for each request: infinite if it was not answered, negative if it is
     /// not known.
     values: Vec<f64>,
+    /// The lives of all requests; absent once one is not known.
+    lives: Option<Vec<Life>>,
 }
 
 struct Request {
@@ -122,7 +126,13 @@ impl Gather {
                 readers.extend(Reader::new(&limit.metric));
             }
         }
-        Gather { tiers: tiers.to_vec(), readers, requests: Vec::new(), values: Vec::new() }
+        Gather {
+            tiers: tiers.to_vec(),
+            readers,
+            requests: Vec::new(),
+            values: Vec::new(),
+            lives: Some(Vec::new()),
+        }
     }
 
     /// Adds a request of the measurement that was due. Warm-up requests, and requests cancelled on
@@ -131,6 +141,10 @@ impl Gather {
         let exchange = reading.exchange;
         if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
             return;
+        }
+        match (&mut self.lives, Life::new(reading)) {
+            (Some(lives), Some(life)) => lives.push(life),
+            _ => self.lives = None,
         }
         let began = reading.began();
         self.requests.push(Request { due: exchange.due, began, ended: exchange.ended });
@@ -148,6 +162,7 @@ impl Gather {
         [began, ended]: [Option<Nanos>; 2],
         seen: Option<&[Observation]>,
     ) {
+        self.lives = None;
         self.requests.push(Request { due, began, ended });
         for place in 0..self.readers.len() {
             let own = seen.map(|seen| seen.get(place).copied().unwrap_or(Observation::Unknown));
@@ -155,8 +170,9 @@ impl Gather {
         }
     }
 
-    /// Counts the run. The run's summary has the backlog.
-    pub fn finish(self, backlog: Option<Backlog>) -> Measured {
+    /// Counts the run. The run's summary has the backlog. With arrivals, the misses of a run whose
+    /// answers are all known get a control.
+    pub fn finish(mut self, backlog: Option<Backlog>, arrivals: Option<Arrivals>) -> Measured {
         let mut order: Vec<usize> = (0..self.requests.len()).collect();
         if !self.requests.is_sorted_by_key(|request| request.due) {
             order.sort_by_key(|place| self.requests[*place].due);
@@ -171,13 +187,27 @@ impl Gather {
         let tails: Vec<(f64, u32)> = (columns.iter().zip(&highest))
             .map(|(column, from)| effect_above(column, *from))
             .collect();
-        let count = |limit: &Limit| {
+        let column_of = |limit: &Limit| {
             let is_own = |reader: &Reader| reader.metric == limit.metric;
-            let column = self.readers.iter().position(is_own).unwrap_or_default();
-            let values = columns.get(column).map_or(&[][..], Vec::as_slice);
+            self.readers.iter().position(is_own).unwrap_or_default()
+        };
+        let values_of =
+            |limit: &Limit| columns.get(column_of(limit)).map_or(&[][..], Vec::as_slice);
+        let misses = |limit: &Limit| -> Vec<bool> {
+            (values_of(limit).iter()).map(|value| *value < 0.0 || !limit.keeps(*value)).collect()
+        };
+        let limits: Vec<&Limit> = self.tiers.iter().flat_map(|tier| &tier.limits).collect();
+        let all_bad: Vec<Vec<bool>> = limits.iter().map(|limit| misses(limit)).collect();
+        let mut lives = self.lives.take().unwrap_or_default();
+        lives.sort_by_key(|life| life.due);
+        let controls = arrivals
+            .and_then(|own| controls(&lives, &self.readers, &limits, &all_bad, own))
+            .unwrap_or_else(|| vec![None; limits.len()]);
+        let mut counted = all_bad.into_iter().zip(controls);
+        let mut count = |limit: &Limit| {
+            let (column, values) = (column_of(limit), values_of(limit));
             let (tail_effect, tail_batches) = tails.get(column).copied().unwrap_or((1.0, 0));
-            let bad: Vec<bool> =
-                (values.iter()).map(|value| *value < 0.0 || !limit.keeps(*value)).collect();
+            let (bad, control) = counted.next().unwrap_or_default();
             let (effect, batches) = design_effect(&bad);
             let from = highest.get(column).copied().unwrap_or(f64::INFINITY);
             let (near_effect, _) = effect_above(values, from.max(limit.milliseconds / 2.0));
@@ -189,10 +219,11 @@ impl Gather {
                 tail_effect,
                 near_effect,
                 batches: batches.min(tail_batches),
+                control,
             }
         };
         let tiers =
-            (self.tiers.iter()).map(|tier| tier.limits.iter().map(count).collect()).collect();
+            (self.tiers.iter()).map(|tier| tier.limits.iter().map(&mut count).collect()).collect();
         Measured {
             requests: self.requests.len() as u64,
             tiers,
@@ -203,7 +234,8 @@ impl Gather {
     }
 }
 
-fn coded(seen: Option<Observation>) -> f64 {
+/// An observation as a number: infinite if there was no answer, negative if it is not known.
+pub(crate) fn coded(seen: Option<Observation>) -> f64 {
     match seen {
         None => f64::INFINITY,
         Some(Observation::Unknown) => -1.0,

@@ -5,13 +5,18 @@
 
 #![allow(dead_code, reason = "the tests and the benchmark each need a part of it")]
 
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use model::units::Nanos;
+use result::metric::Reading;
 use result::summary::Backlog;
-use simulator::{Case, Engine, Lengths, Parameters, Random, Workload, open, poisson};
+use simulator::{
+    Case, Engine, Lengths, Parameters, Random, ServedRequest, Work, Workload, open, poisson,
+};
 
 use search::answer::Ended;
+use search::control::Arrivals;
 use search::gather::{Gather, Measured};
 use search::slo::{Observation, Tier, tiers};
 use search::watch::{Alarm, Progress, Watch};
@@ -81,6 +86,100 @@ pub fn engine_capacity() -> f64 {
     *CAPACITY.get_or_init(|| Case::usual(simulator::Load::Open(1.0), 1).capacity)
 }
 
+/// An engine under chats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// The usual engine, as the simulation of a run's control describes it.
+    Usual,
+    /// One whose pace wanders by a third from second to second, which no simulation knows.
+    Wandering,
+    /// One that reads prompts before anything else, in steps of their own, and pads its batches and
+    /// prompts. No line describes its steps.
+    Padded,
+}
+
+impl Kind {
+    /// Requests per second, about as many as it answers at most.
+    pub fn capacity(self) -> f64 {
+        match self {
+            Kind::Usual | Kind::Wandering => engine_capacity(),
+            Kind::Padded => 13.9,
+        }
+    }
+
+    /// A run at a rate: each answer with its first and its last token.
+    pub fn run(self, rate: f64, requests: usize, seed: u64) -> Vec<ServedRequest> {
+        let work = Lengths::work(simulator::CHAT[0], simulator::CHAT[1], requests, 40 + seed);
+        let due = poisson(requests, rate, 50 + seed);
+        let parameters = match self {
+            Kind::Usual => Parameters::default(),
+            Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
+            Kind::Padded => return padded(&due, &work, 60 + seed),
+        };
+        let mut served = open(&mut Engine::new(parameters, 60 + seed), &due, &work);
+        for own in &mut served {
+            let last = own.tokens.len() - 1;
+            own.tokens =
+                own.tokens.iter().take(1).chain(&own.tokens[last.max(1)..]).copied().collect();
+        }
+        served
+    }
+}
+
+/// The run of [`Kind::Padded`].
+fn padded(due: &[Nanos], work: &[Work], seed: u64) -> Vec<ServedRequest> {
+    let mut random = Random::new(seed);
+    let of =
+        |(due, work): (&Nanos, &Work)| ServedRequest { sent: *due, work: *work, tokens: vec![] };
+    let mut served: Vec<ServedRequest> = due.iter().zip(work).map(of).collect();
+    let (mut now, mut next) = (Nanos::ZERO, 0);
+    let (mut queue, mut batch) = (VecDeque::new(), Vec::<(usize, u32)>::new());
+    loop {
+        while served.get(next).is_some_and(|own| own.sent <= now) {
+            queue.push_back(next);
+            next += 1;
+        }
+        let jitter = (0.05 * random.normal()).exp();
+        let mut step = |seconds: f64| now = now + Nanos::from_secs_f64(seconds * jitter);
+        if batch.len() < 32 && !queue.is_empty() {
+            let (mut read, begun) = (0, batch.len());
+            while batch.len() < 32 && read < 4096 {
+                let Some(id) = queue.pop_front() else { break };
+                read += served[id].work.prompt_tokens;
+                batch.push((id, served[id].work.output_tokens - 1));
+            }
+            step(0.008 + 0.000_02 * f64::from(read.next_multiple_of(512)));
+            for (id, _) in &batch[begun..] {
+                served[*id].tokens.push(now);
+            }
+            batch.retain(|(_, left)| *left > 0);
+        } else if !batch.is_empty() {
+            step(0.010 + 0.000_2 * f64::from((batch.len() as u32).next_multiple_of(16)));
+            batch.retain_mut(|(id, left)| {
+                *left -= 1;
+                if *left == 0 {
+                    served[*id].tokens.push(now);
+                }
+                *left > 0
+            });
+        } else {
+            let Some(arrives) = served.get(next) else { return served };
+            now = arrives.sent;
+        }
+    }
+}
+
+/// Counts a run of an engine at a rate, with a control where one is wanted.
+pub fn gathered(tiers: &[Tier], served: &[ServedRequest], arrivals: Option<Arrivals>) -> Measured {
+    let mut gather = Gather::new(tiers);
+    for exchange in served.chunks(4096).flat_map(simulator::exchanges) {
+        gather.add(&Reading::new(&exchange, true, None));
+    }
+    let waits: Vec<(f64, f64)> =
+        (served.iter()).map(|own| (own.sent.as_secs_f64(), own.tokens[0].as_secs_f64())).collect();
+    gather.finish(Some(backlog(&waits)), arrivals)
+}
+
 /// Counts a run for tiers that limit `e2e` alone.
 pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     let mut gather = Gather::new(tiers);
@@ -89,7 +188,7 @@ pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
         let [due, end] = [due, end].map(|instant| Nanos::from_secs_f64(*instant));
         gather.add_seen(due, [None, Some(end)], Some(&[took]));
     }
-    gather.finish(is_open.then(|| backlog(run)))
+    gather.finish(is_open.then(|| backlog(run)), None)
 }
 
 /// The outcome of a probe of one server that takes one second on average, by chance.
@@ -128,7 +227,7 @@ pub fn streamed(tiers: &[Tier], run: &[[f64; 3]]) -> Measured {
         gather.add_seen(due, [Some(first), Some(end)], Some(&[took]));
     }
     let waits: Vec<(f64, f64)> = run.iter().map(|own| (own[0], own[1])).collect();
-    gather.finish(Some(backlog(&waits)))
+    gather.finish(Some(backlog(&waits)), None)
 }
 
 /// Computes the backlog as the summary of a run does.
@@ -283,16 +382,24 @@ pub fn searches(seconds: &[f64], runs: u64, width: f64) -> Tally {
     tallied((0..runs).map(draw))
 }
 
-/// Searches of the usual engine under chats, by seed, with the truth: the load where three runs of
-/// `requests` requests together have the allowed number of late ones, found by halving.
-pub fn engine_searches(objective: &str, width: f64, runs: u64, requests: usize) -> (f64, Tally) {
+/// Searches of an engine under chats, by seed, with the truth: the load where three runs of
+/// `requests` requests together have the allowed number of late ones, found by halving. With or
+/// without controls.
+pub fn engine_searches(
+    kind: Kind,
+    objective: &str,
+    width: f64,
+    runs: u64,
+    requests: usize,
+    controls: bool,
+) -> (f64, Tally) {
     let limits = tiers([objective]).unwrap();
     let late = |load: f64, step: u64| {
-        let runs = [0, 1, 2].map(|run| engine_run(load, requests, 90_000 + 10 * step + run));
-        let bad = runs.map(|run| measured(&limits, &run, true).tiers[0][0].bad);
+        let runs = [0, 1, 2].map(|run| kind.run(load, requests, 90_000 + 10 * step + run));
+        let bad = runs.map(|run| gathered(&limits, &run, None).tiers[0][0].bad);
         bad.into_iter().sum::<u64>() as f64 / (3 * requests) as f64
     };
-    let (mut low, mut high) = (0.7, 1.0);
+    let (mut low, mut high) = (0.7 * kind.capacity(), kind.capacity());
     for step in 0..10 {
         let middle = f64::midpoint(low, high);
         if late(middle, step) <= limits[0].limits[0].allowed() {
@@ -301,17 +408,24 @@ pub fn engine_searches(objective: &str, width: f64, runs: u64, requests: usize) 
             high = middle
         }
     }
-    let truth = f64::midpoint(low, high) * engine_capacity();
-    let found = (0..runs).map(|seed| engine_searched(&limits, truth, seed, width));
+    let truth = f64::midpoint(low, high);
+    let found = (0..runs).map(|seed| engine_searched(kind, &limits, truth, seed, width, controls));
     (truth, tallied(found))
 }
 
-/// A search of the usual engine under chats.
-pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> SearchRun {
+/// A search of an engine under chats.
+pub fn engine_searched(
+    kind: Kind,
+    limits: &[Tier],
+    truth: f64,
+    seed: u64,
+    width: f64,
+    controls: bool,
+) -> SearchRun {
     search_run(config(limits, 1.0, seed, width), truth, |probe| {
-        let share = probe.at / engine_capacity();
-        let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
-        Outcome::Measured(measured(limits, &run, true))
+        let run = kind.run(probe.at, probe.requests as usize, probe.seed >> 8);
+        let arrivals = Arrivals { per_s: probe.at, seed: probe.seed };
+        Outcome::Measured(gathered(limits, &run, controls.then_some(arrivals)))
     })
 }
 

@@ -199,10 +199,15 @@ impl Level {
             let is_few = own.requests as f64 * own.allowed < 1.0;
             share(known.saturating_sub(u64::from(is_few)), own.requests)
         };
-        let is_above = own.limits.iter().any(|own| seen(own) > own.allowed);
+        let controlled: Vec<Option<f64>> =
+            (self.pooled[tier].iter()).map(|own| Some(own.control?.helps()?.share)).collect();
+        let is_above = (own.limits.iter().zip(&controlled))
+            .any(|(own, controlled)| controlled.unwrap_or_else(|| seen(own)) > own.allowed);
         let is_unclear = (own.limits.iter())
             .any(|own| own.unknown > 0 && share(own.bad, own.requests) > own.allowed);
-        let is_short = config.load == Load::Rate && self.loads < STEADY;
+        let is_short = config.load == Load::Rate
+            && self.loads < STEADY
+            && controlled.iter().any(Option::is_none);
         match &own.decision {
             Decision::Pass | Decision::Below => Side::Below,
             Decision::Fail { .. } => Side::Above,
@@ -223,6 +228,13 @@ impl Level {
     /// Requests for each independent load; absent where the backlog grew.
     pub(crate) fn pace(&self) -> Option<f64> {
         (self.requests > 0 && !self.grew()).then_some(self.pace)
+    }
+
+    /// The part of the misses' variance that controls leave; absent if they leave most of it.
+    pub(crate) fn unexplained(&self) -> Option<f64> {
+        let all = self.pooled.iter().flatten();
+        let left = all.map(|own| Some(own.control?.helps()?.unexplained));
+        left.reduce(|a, b| Some(a?.max(b?)))?
     }
 
     /// Requests of a run at another rate that is long enough for the answers to fill the engine.
@@ -251,6 +263,7 @@ impl Level {
                 Load::Rate => self.loads,
                 Load::Concurrency | Load::Sessions => f64::INFINITY,
             },
+            control: pooled.control,
         })
     }
 

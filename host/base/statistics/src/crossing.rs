@@ -10,7 +10,8 @@
 //! requests that its design effect leaves. The scatter beyond that (lack of fit included) widens
 //! the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections 4.5 and 9.2). The
 //! degrees of freedom of Student's quantile come from the scatter between runs and from the design
-//! effects, which grow with the independent loads that the runs hold.
+//! effects, which grow with the independent loads that the runs hold. Where the misses have a
+//! [`Control`], its share and its part of the design effect take their place.
 //!
 //! The interval has every load that a likelihood ratio test does not rule out as the crossing, with
 //! Student's quantile in place of the normal one because the scatter is estimated. So it is not
@@ -78,6 +79,8 @@ pub struct Point {
     pub tail_effect: f64,
     /// The number of independent loads that the runs hold; infinite in a closed loop.
     pub loads: f64,
+    /// The control of the misses; absent where a run has none.
+    pub control: Option<Control>,
 }
 
 impl Point {
@@ -85,6 +88,58 @@ impl Point {
     pub fn is_steady(&self) -> bool {
         self.loads >= STEADY
     }
+}
+
+/// The share of misses after a control that has much the same luck as the run, and whose long-run
+/// share is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Control {
+    /// The estimate of the share.
+    pub share: f64,
+    /// The part of the variance of the misses that the control leaves.
+    pub unexplained: f64,
+    /// The design effect of the misses in the control's long run.
+    pub effect: f64,
+    /// The design effect that the control adds: its long-run share is an estimate too.
+    pub added: f64,
+    /// The variance of the logarithm of the load by the chance of lengths, for one request.
+    pub uneven: f64,
+}
+
+impl Control {
+    /// The most that a control may leave of the variance.
+    const MOST: f64 = 0.4;
+
+    /// The control, where it explains most of the variance.
+    pub fn helps(self) -> Option<Control> {
+        Some(self).filter(|own| own.unexplained <= Self::MOST)
+    }
+
+    /// Pools the controls of two independent parts of a load, by their requests.
+    pub fn join(self, other: Control, [own, others]: [f64; 2]) -> Control {
+        let mean = |a: f64, b: f64| (a * own + b * others) / (own + others);
+        Control {
+            share: mean(self.share, other.share),
+            unexplained: mean(self.unexplained, other.unexplained),
+            effect: mean(self.effect, other.effect),
+            added: mean(self.added, other.added),
+            uneven: mean(self.uneven, other.uneven),
+        }
+    }
+}
+
+/// The points that have controls, where the controls explain most of the variance over all of them.
+/// The part that a control leaves is taken from all loads together, because one run says little of
+/// it. `None` where they do not.
+pub fn controlled(points: &[Point]) -> Option<Vec<Point>> {
+    let of = |own: &Point| Some((*own, own.control?));
+    let all: Vec<(Point, Control)> = points.iter().filter_map(of).collect();
+    let requests: f64 = all.iter().map(|(own, _)| own.requests).sum();
+    let left = all.iter().map(|(own, control)| own.requests * control.unexplained).sum::<f64>();
+    let unexplained = left / requests;
+    let with = |(own, control)| Point { control: Some(Control { unexplained, ..control }), ..own };
+    (unexplained <= Control::MOST).then(|| all.into_iter().map(with).collect())
 }
 
 /// The load at which the share of misses is the allowed share, by a regression over the loads close
@@ -122,6 +177,7 @@ struct Observation {
     enough: f64,
     /// The number of independent loads that the runs there hold.
     loads: f64,
+    is_steady: bool,
 }
 
 impl Observation {
@@ -148,7 +204,8 @@ fn rarity(share: f64) -> f64 {
 /// Requests that one independent request takes, for each point: averaged over neighbouring loads,
 /// because the clusters of one run are few. The batches of misses show it where many miss; where
 /// few do, the batches of the runs' highest tenth show more, as far as a queue makes them. The
-/// larger of the two counts. The average is Nadaraya and Watson's with a normal kernel.
+/// larger of the two counts. The average is Nadaraya and Watson's with a normal kernel. A control
+/// leaves a part of the effect.
 pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
     let rarer = (rarity(allowed) / rarity(0.1)).max(1.0);
@@ -157,7 +214,7 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
         .map(|own| {
             if !own.is_steady() {
                 let effect = own.effect.max(own.tail_effect);
-                return effect.max(own.requests / own.loads.max(1.0));
+                return left(own, effect.max(own.requests / own.loads.max(1.0)));
             }
             let [mut misses, mut tails, mut bad, mut requests] = [0.0; 4];
             for other in points.iter().filter(|other| other.is_steady()) {
@@ -168,9 +225,15 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
                 requests += near * other.requests;
             }
             let of_misses = if bad > 0.0 { misses / bad } else { 1.0 };
-            1.0 + (of_misses.max(1.0 + (tails / requests - 1.0) * rarer).max(1.0) - 1.0) * LOOKS
+            let seen = of_misses.max(1.0 + (tails / requests - 1.0) * rarer).max(1.0);
+            left(own, 1.0 + (seen - 1.0) * LOOKS)
         })
         .collect()
+}
+
+/// The design effect that a point's control leaves.
+fn left(point: &Point, effect: f64) -> f64 {
+    point.control.map_or(effect, |own| effect.max(own.effect) * own.unexplained + own.added)
 }
 
 /// The load at which the share of misses is the allowed one, between neighbouring loads: by the
@@ -193,6 +256,7 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
                 bad: before.bad + pool.bad,
                 enough: f64::INFINITY,
                 loads: before.loads + pool.loads,
+                is_steady: true,
             };
             pools.pop();
         }
@@ -223,7 +287,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         near = taking_part(&all, center, slope);
         let is_bad = |own: &Observation| own.bad > allowed * own.requests;
         let above = near.iter().filter(|own| is_bad(own)).count();
-        let steady = near.iter().filter(|own| own.loads >= STEADY).count();
+        let steady = near.iter().filter(|own| own.is_steady).count();
         if steady < FEWEST || above == 0 || above == near.len() {
             return None;
         }
@@ -266,28 +330,41 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         }
         Some(inside.exp())
     };
-    let requests = points.iter().filter(|point| near.iter().any(|own| own.x == point.at.ln()));
+    let took_part: Vec<&Point> =
+        points.iter().filter(|point| near.iter().any(|own| own.x == point.at.ln())).collect();
+    let requests = took_part.iter().map(|point| point.requests).sum::<f64>();
+    let uneven = |point: &&Point| point.control.map_or(0.0, |own| own.uneven * point.requests);
+    let shift = (took_part.iter().map(uneven).sum::<f64>()).sqrt() / requests;
+    // Errors of the loads themselves are independent of the misses about the curve.
+    let wider = |end: f64, outside: f64| {
+        let away = end.ln() - center;
+        let by_chance = student::quantile(2.0 * outside, f64::INFINITY) * shift;
+        (center + away.hypot(by_chance).copysign(away)).exp()
+    };
     Some(Curve {
         estimate: center.exp(),
-        low: end(outside[0], low - BEYOND),
-        high: end(outside[1], high + BEYOND),
+        low: end(outside[0], low - BEYOND).map(|low| wider(low, outside[0])),
+        high: end(outside[1], high + BEYOND).map(|high| wider(high, outside[1])),
         slope,
         scatter,
         loads: near.len() as u32,
-        requests: requests.map(|point| point.requests).sum::<f64>() as u64,
+        requests: requests as u64,
     })
 }
 
 fn observations(points: &[Point], allowed: f64) -> Vec<Observation> {
     let most = odds(allowed) * ODDS;
     let of = |(own, effect): (&Point, f64)| {
-        let seen = own.bad / (own.requests - own.bad).max(f64::MIN_POSITIVE);
+        let bad = own.control.map_or(own.bad, |control| control.share * own.requests);
+        let seen = bad / (own.requests - bad).max(f64::MIN_POSITIVE);
+        let kept = own.control.map_or(1.0, |control| control.unexplained);
         Observation {
             x: own.at.ln(),
             requests: own.requests / effect,
-            bad: own.bad / effect,
+            bad: bad / effect,
             enough: if seen > most { seen.ln() } else { f64::INFINITY },
             loads: own.loads,
+            is_steady: own.loads >= STEADY * kept,
         }
     };
     points.iter().zip(effects(points, allowed)).map(of).collect()

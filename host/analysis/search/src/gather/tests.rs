@@ -20,7 +20,7 @@ fn clusters_far_from_the_limit_do_not_count() {
         let due = Nanos(place * 1_000_000);
         gather.add_seen(due, [None, Some(Nanos(due.0 + 1))], Some(&[Observation::Took(waits)]));
     }
-    let shown = gather.finish(None);
+    let shown = gather.finish(None, None);
     let [far, near] = [shown.tiers[0][0], shown.tiers[1][0]];
     assert_eq!((far.bad, far.near_effect), (0, 1.0));
     assert!(near.bad == 0 && near.near_effect > 30.0, "{near:?}");
@@ -46,7 +46,7 @@ fn requests_are_counted_for_each_objective_in_any_order() {
             let ended = Nanos(due.0 + 2_000_000);
             gather.add_seen(due, [None, answered.then_some(ended)], answered.then_some(&seen));
         }
-        gather.finish(None)
+        gather.finish(None, None)
     };
     let straight = measured(false);
     let bad: Vec<Vec<(u64, u64)>> = (straight.tiers.iter())
@@ -69,7 +69,7 @@ fn littles_law_is_broken_where_the_backlog_grows() {
         let ended = Some(Nanos(due.0 * 3 + 1));
         gather.add_seen(due, [None, ended], Some(&[Observation::Took(1.0)]));
     }
-    let little = gather.finish(None).little.unwrap();
+    let little = gather.finish(None, None).little.unwrap();
     assert!(!little.agrees() && little.ratio().unwrap() < 0.8, "{little:?}");
 }
 
@@ -93,7 +93,7 @@ fn gathered(exchanges: &[Exchange]) -> Vec<(u64, u64, u64)> {
     for exchange in exchanges {
         gather.add(&Reading::new(exchange, true, None));
     }
-    let measured = gather.finish(None);
+    let measured = gather.finish(None, None);
     (measured.tiers[0].iter()).map(|own| (own.requests, own.bad, own.unknown)).collect()
 }
 

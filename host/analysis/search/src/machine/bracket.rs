@@ -18,6 +18,9 @@ const COARSE: f64 = 1.3;
 /// at most as a change of the logarithm of the load. Requests further out say less of the crossing;
 /// requests closer in say less of the slope, without which the crossing has no bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
+/// The part of this distance where controls help: they show the share of misses well, so the slope
+/// matters less.
+const CONTROLLED: f64 = 0.6;
 /// The parts of the requests about the crossing that go below it, to it and above it. Requests
 /// below are worth less, because fewer miss; requests at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
@@ -197,7 +200,8 @@ impl Search {
         let (odds, most) = AWAY;
         let away = match interval.slope {
             Some(slope) => {
-                let most = most.max(0.5 * width);
+                let part = if self.unexplained() < 1.0 { CONTROLLED } else { 1.0 };
+                let (odds, most) = (part * odds, (part * most).max(0.5 * width));
                 (odds / slope).clamp((0.4 * width).min(most), most)
             }
             None => 0.45 * width,
@@ -258,12 +262,18 @@ impl Search {
         wanted.max(first).max(paced)
     }
 
-    /// Requests for each independent load, at the nearest load where that is known.
+    /// Requests for each independent load, at the nearest load where that is known; fewer where
+    /// controls explain the misses.
     fn pace_near(&self, at: f64) -> f64 {
         let known = self.levels.iter().filter(|own| own.pace().is_some());
         nearest(known, at, |own| own.at)
             .and_then(|own| Some(own.pace()?.min(own.requests as f64 / 4.0)))
-            .unwrap_or(1.0)
+            .map_or(1.0, |pace| pace * self.unexplained())
+    }
+
+    /// The part of the misses' variance that controls leave; all where there are none.
+    pub(super) fn unexplained(&self) -> f64 {
+        self.levels.iter().filter_map(Level::unexplained).fold(1.0, f64::min)
     }
 
     /// Requests at loads near one, except loads whose backlog grew.

@@ -6,7 +6,7 @@ use crate::config::{Config, Load};
 use crate::decide::{Pooled, decide};
 use crate::decision::{Decision, Failure, Stated};
 use crate::level::{Level, Side};
-use statistics::crossing::{Curve, NEAR, Point, crossing, effects, fit};
+use statistics::crossing::{Curve, NEAR, Point, controlled, crossing, effects, fit};
 
 /// Digits in which the ends of an interval are given, rounded outwards.
 const DIGITS: i32 = 4;
@@ -83,11 +83,19 @@ impl Search {
             let own: Vec<Point> = (self.levels.iter().filter(counts))
                 .filter_map(|level| level.point(config, tier, place))
                 .collect();
-            let crossed = crossing(&own, limit.allowed());
-            let curve = crossed.and_then(|guess| {
-                let outside = [half, half / limits.len() as f64];
-                fit(&own, guess, limit.allowed(), outside)
-            });
+            let outside = [half, half / limits.len() as f64];
+            let fitted = |points: Vec<Point>| {
+                let crossed = crossing(&points, limit.allowed());
+                let curve = crossed.and_then(|guess| fit(&points, guess, limit.allowed(), outside));
+                (points, crossed, curve)
+            };
+            // Loads without a control take part where the others lie on one side.
+            let with = controlled(&own).map(fitted).filter(|(_, crossed, _)| crossed.is_some());
+            let plain = |mut own: Vec<Point>| {
+                own.iter_mut().for_each(|point| point.control = None);
+                fitted(own)
+            };
+            let (own, crossed, curve) = with.unwrap_or_else(|| plain(own));
             let shown = (self.levels.iter())
                 .filter(|level| level.shows(config, tier, place) && is_lower(level.at))
                 .map(|level| level.at)
@@ -134,11 +142,13 @@ impl Search {
         let guess = guess.or_else(|| Some((seen.below? * seen.above?).sqrt())).map(|guess| {
             guess.clamp(low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY).max(low.unwrap_or(0.0)))
         });
+        // A control says nothing of a load that its simulation does not answer.
+        let helps = self.unexplained() < 1.0;
         let overload = guess.and_then(|guess| {
             let is_far = |level: &&Level| {
                 let shares = |own: &Stated| {
                     let most = (FAR.0 * own.allowed).min(FAR.1);
-                    own.low > own.allowed && own.bad as f64 > most * own.requests as f64
+                    (helps || own.low > own.allowed) && own.bad as f64 > most * own.requests as f64
                 };
                 level.grew() || level.tiers[tier].limits.iter().any(shares)
             };

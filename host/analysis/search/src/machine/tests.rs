@@ -35,6 +35,7 @@ fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
             tail_effect: 1.0,
             near_effect: 1.0,
             batches: 160,
+            control: None,
         }]
     };
     Outcome::Measured(Measured {

@@ -4,7 +4,7 @@ use super::*;
 use simulator::Random;
 
 fn point(at: f64, bad: f64, requests: f64) -> Point {
-    Point { at, requests, bad, effect: 1.0, tail_effect: 1.0, loads: f64::INFINITY }
+    Point { at, requests, bad, effect: 1.0, tail_effect: 1.0, loads: f64::INFINITY, control: None }
 }
 
 /// Odds of 1 to 99 at 3, which grow with a power of the load.
@@ -148,4 +148,34 @@ fn intervals_hold_the_crossing_as_often_as_they_say() {
         high += u32::from(curve.high.is_some_and(|high| high < 3.0));
     }
     assert!((2..=20).contains(&low) && (2..=20).contains(&high), "{low} {high}");
+}
+
+/// Runs whose misses come in clusters of a hundred and are half as many as in the long run, each
+/// with a control that knows. The control's share counts, and a tenth of the clusters' effect.
+#[test]
+fn a_control_takes_the_place_of_the_misses() {
+    let unexplained = |left: f64| {
+        let own = |place: i32| {
+            let at = 3.0 * (0.02 * f64::from(place)).exp();
+            let share = share_at(at, 8);
+            let control =
+                Control { share, unexplained: left, effect: 100.0, added: 1.0, uneven: 0.0 };
+            let bad = share / 2.0 * 20_000.0;
+            let control = Some(control).filter(|_| place != 5);
+            Point { effect: 100.0, loads: 200.0, control, ..point(at, bad, 20_000.0) }
+        };
+        (-3..=5).map(own).collect::<Vec<Point>>()
+    };
+    let points = unexplained(0.1);
+    let with = controlled(&points).unwrap();
+    assert_eq!(with.len(), 8, "a load without a control takes no part");
+    let effect = 0.1 * (1.0 + 99.0 * LOOKS) + 1.0;
+    assert!((effects(&with, 0.01)[0] - effect).abs() < 1e-9);
+    let found = fit(&with, 3.0, 0.01, [0.025; 2]).unwrap();
+    assert!((found.estimate / 3.0 - 1.0).abs() < 0.002, "{found:?}");
+    let plain: Vec<Point> = points.iter().map(|own| Point { control: None, ..*own }).collect();
+    let wide = fit(&plain, 3.2, 0.01, [0.025; 2]).unwrap();
+    assert!(wide.estimate > 3.2, "{wide:?}");
+    assert_eq!(controlled(&unexplained(0.5)), None);
+    assert_eq!(controlled(&plain), None);
 }

@@ -10,9 +10,11 @@ use super::super::interrupt::Interrupt;
 use super::super::loads::{self, Amount};
 use super::super::measure::{Overseer, Place, measured};
 use super::super::watch::Displays;
+use model::arrival::Arrival;
 use model::units::Nanos;
 use result::finding::{Finding, Id, Severity};
 use result::metric::Reading;
+use search::control::Arrivals;
 use search::gather::Gather;
 use search::slo::Tier;
 use search::watch::{Alarm, Progress, Watch};
@@ -69,7 +71,7 @@ impl Probes<'_> {
         let outcome = match (alarm, invalid(&measured.summary.findings).or(late)) {
             (_, Some(why)) => Outcome::Invalid { why },
             (Some(alarm), None) => Outcome::Stopped(alarm),
-            (None, None) => Outcome::Measured(gathered(measured, tiers)?),
+            (None, None) => Outcome::Measured(gathered(measured, tiers, probe)?),
         };
         let probe = probe.clone();
         let seconds = began.elapsed().as_secs_f64();
@@ -85,9 +87,20 @@ fn invalid(findings: &[Finding]) -> Option<String> {
     Some(format!("{}: {}", finding.id.name(), finding.seen))
 }
 
-fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
-    let MeasuredRun { ended, folder, facts, summary, .. } = measured;
+fn gathered(
+    measured: MeasuredRun,
+    tiers: &[Tier],
+    probe: &Probe,
+) -> Result<search::gather::Measured, Failure> {
+    let MeasuredRun { plan, ended, folder, facts, summary, .. } = measured;
     ended?;
+    let is_independent = matches!(
+        plan.load.arrival,
+        Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. }
+    );
+    let is_open = plan.load.slots().is_none() && summary.sessions.is_none();
+    let arrivals =
+        (is_independent && is_open).then_some(Arrivals { per_s: probe.at, seed: probe.seed });
     let mut gather = Gather::new(tiers);
     for exchange in folder.read()? {
         let exchange = exchange?;
@@ -95,7 +108,7 @@ fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Mea
         let reading = Reading::new(&exchange, facts.run.streamed, retokenized);
         gather.add(&reading);
     }
-    Ok(gather.finish(summary.concurrency.backlog))
+    Ok(gather.finish(summary.concurrency.backlog, arrivals))
 }
 
 /// Stops a run whose backlog grows, or whose time is over.

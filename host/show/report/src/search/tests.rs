@@ -32,6 +32,7 @@ fn made(probe: &Probe) -> Outcome {
         tail_effect: 1.0,
         near_effect: 1.0,
         batches: 160,
+        control: None,
     };
     Outcome::Measured(Measured {
         requests: probe.requests,

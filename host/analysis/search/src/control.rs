@@ -1,0 +1,310 @@
+//! A control of a run's misses: the misses of a simulated engine on the same requests.
+//!
+//! Near capacity most of the misses' variance is in the arrivals and the lengths of answers: a run
+//! meets a few queues, and their number is luck. A simulated engine under the same arrivals and
+//! lengths has much the same luck, and its long-run share of misses is known as exactly as wanted.
+//! So the run's share y, the simulated share x on the same requests and the long-run share m of the
+//! simulation give the estimate y - β (x - m), a control variate (Lavenberg and Welch 1981, "A
+//! perspective on the use of control variables to increase the efficiency of Monte Carlo
+//! simulations"). β is the slope of the regression of y on x over batches of the run. The estimate
+//! has no bias however wrong the simulation, and the beginning with an empty engine cancels out.
+//! The part of y's variance that the regression leaves shows the worth of the control.
+//!
+//! **The simulation follows from the run alone.** The time of a step is the line of
+//! `statistics::steps`, and the slots are the most answers that were ever under way together. The
+//! long run has gaps and lengths drawn from the run's own, the gaps scaled to the planned rate. The
+//! lengths of a finite run are off by chance. That has two effects: more or fewer requests miss by
+//! themselves, which widens the estimate of the share, and all wait for more or less work, which is
+//! another load ([`Control::uneven`]).
+
+use model::units::Nanos;
+use result::metric::Reading;
+use simulator::{Engine, Parameters, Random, ServedRequest, Work, exchanges};
+use statistics::batches::design_effect;
+use statistics::mean;
+use statistics::steps::{Slice, Steps};
+
+use crate::gather::coded;
+use crate::slo::{Limit, Reader};
+
+pub use statistics::crossing::Control;
+
+/// Requests of a run that has a control, at least.
+const LEAST: usize = 400;
+/// Batches of a run by which its misses are compared with the simulated ones.
+const BATCHES: usize = 32;
+/// Slices of a run through which the line of the steps' time goes.
+const SLICES: usize = 200;
+/// Requests of the long run: as a multiple of the run's, at least, and at most.
+const LONGER: usize = 50;
+const LONG: (usize, usize) = (200_000, 600_000);
+/// Tokens of its answers, at most.
+const TOKENS: f64 = 1.5e8;
+/// Part of the long run that is left out, because the engine begins empty.
+const START: usize = 20;
+/// Independent requests that the long run is worth, at least; an overloaded engine has fewer.
+const WORTH: f64 = 50.0;
+/// Share of misses in the long run, at most: the simulated queue may grow without end.
+const SHARE: f64 = 0.5;
+/// Requests whose exchanges are in memory at the same time.
+const CHUNK: usize = 4096;
+
+/// The arrivals of a run whose requests are due with independent gaps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrivals {
+    /// Requests per second that were planned.
+    pub per_s: f64,
+    /// The seed of the long run.
+    pub seed: u64,
+}
+
+/// A request and its answer, as the simulation needs them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub due: Nanos,
+    first: Nanos,
+    end: Nanos,
+    work: Work,
+}
+
+impl Life {
+    /// The life of a streamed answer; `None` if its tokens or its instants are not known.
+    pub fn new(reading: &Reading<'_>) -> Option<Self> {
+        let exchange = reading.exchange;
+        let [_, first, end] = reading.life().filter(|_| exchange.is_ok())?;
+        reading.began()?;
+        let prompt_tokens = reading.input_tokens?.tokens;
+        let output_tokens = reading.output_tokens.filter(|own| own.tokens > 0)?.tokens;
+        let cached = exchange.usage.as_ref().and_then(|usage| usage.cached_input_tokens);
+        let work = Work { prompt_tokens, output_tokens, cached_tokens: cached.unwrap_or(0) };
+        Some(Life { due: exchange.due, first, end, work })
+    }
+
+    fn read(&self) -> f64 {
+        f64::from(self.work.prompt_tokens.saturating_sub(self.work.cached_tokens))
+    }
+}
+
+/// The controls of a run's misses: for each limit, in the order of `limits`. `lives` and the misses
+/// `bad` of each limit are in the order in which requests were due.
+pub(crate) fn controls(
+    lives: &[Life],
+    readers: &[Reader],
+    limits: &[&Limit],
+    bad: &[Vec<bool>],
+    arrivals: Arrivals,
+) -> Option<Vec<Option<Control>>> {
+    let parameters = parameters(lives)?;
+    let judge = Judge { readers, limits };
+    let due: Vec<Nanos> = lives.iter().map(|own| own.due).collect();
+    let work: Vec<Work> = lives.iter().map(|own| own.work).collect();
+    let own = judge.misses(&served(&parameters, &due, &work));
+    let tokens = mean(&work.iter().map(|own| f64::from(own.output_tokens)).collect::<Vec<_>>());
+    let many = (LONGER * lives.len()).clamp(LONG.0, LONG.1);
+    let many = many.min((TOKENS / tokens) as usize).max(lives.len());
+    let (long_due, sources) = drawn(lives, arrivals, many);
+    let long_work: Vec<Work> = sources.iter().map(|place| work[*place]).collect();
+    let long = judge.misses(&served(&parameters, &long_due, &long_work));
+    let uneven = unevenness(lives, &parameters);
+    let start = many / START;
+    let found = (0..limits.len()).map(|place| {
+        let by_lengths = variance_by_lengths(&long[place], &sources, lives.len());
+        let control = control(&bad[place], &own[place], &long[place][start..], by_lengths)?;
+        Some(Control { uneven, ..control })
+    });
+    Some(found.collect())
+}
+
+/// The control of misses `own` by simulated misses on the same requests and in the long run.
+/// `by_lengths` is the variance that each request's lengths add to the long run's share by
+/// themselves.
+/// `None` if the simulation has no steady share, or the run never or always misses.
+fn control(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> Option<Control> {
+    let many = own.len() as f64;
+    let steady = share(long);
+    let (effect, _) = design_effect(long);
+    let [y, x] = [own, simulated].map(batches);
+    let [y_mean, x_mean] = [mean(&y), mean(&x)];
+    let products = |a: &[f64], b: &[f64]| -> f64 {
+        a.iter().zip(b).map(|(y, x)| (y - mean(a)) * (x - mean(b))).sum()
+    };
+    let [yy, xx, xy] = [products(&y, &y), products(&x, &x), products(&y, &x)];
+    let is_steady = long.len() as f64 / effect >= WORTH && steady > 0.0 && steady <= SHARE;
+    if !is_steady || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
+        return None;
+    }
+    let slope = xy / xx;
+    let estimate = (y_mean - slope * (x_mean - steady)).clamp(0.0, 1.0);
+    let left = 1.0 - xy * xy / (xx * yy);
+    let freedom = BATCHES as f64;
+    let binomial = |share: f64| share * (1.0 - share);
+    let of_long = binomial(steady) * effect * many / long.len() as f64;
+    let unit = binomial(estimate.clamp(0.5 / many, 1.0 - 0.5 / many));
+    Some(Control {
+        share: estimate,
+        unexplained: (left * (freedom - 1.0) / (freedom - 2.0)).min(1.0),
+        effect: effect.max(1.0),
+        added: slope * slope * (of_long + by_lengths) / unit,
+        uneven: 0.0,
+    })
+}
+
+fn share(shown: &[bool]) -> f64 {
+    shown.iter().filter(|shown| **shown).count() as f64 / shown.len().max(1) as f64
+}
+
+fn batches(shown: &[bool]) -> Vec<f64> {
+    let many = shown.len();
+    let of = |batch: usize| batch * many / BATCHES..(batch + 1) * many / BATCHES;
+    (0..BATCHES).map(|batch| share(&shown[of(batch)])).collect()
+}
+
+/// The engine that the run shows; `None` if the run is too short.
+fn parameters(lives: &[Life]) -> Option<Parameters> {
+    let (origin, last) = (lives.first()?.due, lives.last()?.due);
+    let length = last.since(origin).as_secs_f64() / SLICES as f64;
+    if lives.len() < LEAST || length <= 0.0 {
+        return None;
+    }
+    let mut slices = vec![Slice { seconds: length, ..Slice::default() }; SLICES];
+    let place = |at: f64| ((at / length) as usize).min(SLICES - 1);
+    for own in lives {
+        let [first, end] = [own.first, own.end].map(|at| at.since(origin).as_secs_f64());
+        let per_s = f64::from(own.work.output_tokens - 1) / (end - first).max(1e-9);
+        if own.first < last {
+            slices[place(first)].prompts += own.read();
+        }
+        let (from, to) = (place(first), place(end));
+        for (slice, held) in (from..=to).zip(&mut slices[from..=to]) {
+            let begins = first.max(slice as f64 * length);
+            let ends = end.min((slice + 1) as f64 * length);
+            let part = (ends - begins).max(0.0);
+            held.tokens += per_s * part;
+            held.batch += part / length;
+            let generated = per_s * (f64::midpoint(begins, ends) - first);
+            held.context += (f64::from(own.work.prompt_tokens) + generated) * part / length;
+        }
+    }
+    let steps = Steps::from_slices(&slices)?;
+    Some(Parameters {
+        slots: most_together(lives),
+        step: steps.empty,
+        request: steps.request,
+        prompt_token: steps.prompt_token,
+        context: steps.context_token,
+        jitter: 0.0,
+        ..Parameters::default()
+    })
+}
+
+/// The most answers that were under way at the same time.
+fn most_together(lives: &[Life]) -> u32 {
+    let mut moves: Vec<(Nanos, i32)> =
+        lives.iter().flat_map(|own| [(own.first, 1), (own.end, -1)]).collect();
+    // An answer of one token is under way at its instant.
+    moves.sort_unstable_by_key(|(at, by)| (*at, -by));
+    let mut now = 0;
+    let counts = moves.into_iter().map(|(_, by)| {
+        now += by;
+        now
+    });
+    counts.max().unwrap_or(1).max(1) as u32
+}
+
+/// The variance over the run's requests of the share of their draws that miss in the long run: the
+/// variance that their lengths add by themselves.
+fn variance_by_lengths(long: &[bool], sources: &[usize], requests: usize) -> f64 {
+    let mut drawn = vec![[0.0; 2]; requests];
+    for (bad, source) in long.iter().zip(sources) {
+        drawn[*source][0] += f64::from(u8::from(*bad));
+        drawn[*source][1] += 1.0;
+    }
+    let shares = drawn.iter().map(|[bad, all]| bad / f64::max(*all, 1.0));
+    statistics::variance(&shares.collect::<Vec<_>>()).unwrap_or(0.0)
+}
+
+/// The squared coefficient of variation of the work of a request: the variance of the logarithm of
+/// the load of one request.
+fn unevenness(lives: &[Life], parameters: &Parameters) -> f64 {
+    let each = parameters.step / f64::from(parameters.slots) + parameters.request;
+    let seconds = |own: &Life| {
+        each * f64::from(own.work.output_tokens) + parameters.prompt_token * own.read()
+    };
+    let seconds: Vec<f64> = lives.iter().map(seconds).collect();
+    let variance = statistics::variance(&seconds).unwrap_or(0.0);
+    if variance > 0.0 { variance / mean(&seconds).powi(2) } else { 0.0 }
+}
+
+/// Arrivals of a long run, and the request of the run whose lengths each has.
+fn drawn(lives: &[Life], arrivals: Arrivals, many: usize) -> (Vec<Nanos>, Vec<usize>) {
+    let mut random = Random::new(arrivals.seed);
+    let mut place = |of: usize| ((random.uniform() * of as f64) as usize).min(of - 1);
+    let gaps = lives.len() - 1;
+    let length = lives[gaps].due.since(lives[0].due).as_secs_f64();
+    let scale = gaps as f64 / (arrivals.per_s * length);
+    let mut now = 0.0;
+    let mut next = |_| {
+        let before = place(gaps);
+        now += lives[before + 1].due.since(lives[before].due).as_secs_f64() * scale;
+        (Nanos::from_secs_f64(now), place(lives.len()))
+    };
+    (0..many).map(&mut next).unzip()
+}
+
+/// Simulated answers, each with its first and its last token.
+fn served(parameters: &Parameters, due: &[Nanos], work: &[Work]) -> Vec<ServedRequest> {
+    let mut engine = Engine::new(parameters.clone(), 0);
+    let of = |(due, work): (&Nanos, &Work)| ServedRequest {
+        sent: *due,
+        work: *work,
+        tokens: Vec::with_capacity(2),
+    };
+    let mut served: Vec<ServedRequest> = due.iter().zip(work).map(of).collect();
+    let (mut now, mut next) = (Nanos::ZERO, 0);
+    loop {
+        while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
+            engine.submit(next as u64, arrived.work);
+            next += 1;
+        }
+        match engine.begin() {
+            Some(span) => {
+                now = now + span;
+                engine.finish(|id, is_last| {
+                    let tokens = &mut served[id as usize].tokens;
+                    if is_last || tokens.is_empty() {
+                        tokens.push(now);
+                    }
+                });
+            }
+            None => match served.get(next) {
+                Some(arrives) => now = arrives.sent,
+                None => return served,
+            },
+        }
+    }
+}
+
+/// The limits by which simulated answers are judged, as the run's are.
+struct Judge<'j> {
+    readers: &'j [Reader],
+    limits: &'j [&'j Limit],
+}
+
+impl Judge<'_> {
+    /// The misses of each limit.
+    fn misses(&self, served: &[ServedRequest]) -> Vec<Vec<bool>> {
+        let mut misses = vec![Vec::with_capacity(served.len()); self.limits.len()];
+        for exchange in served.chunks(CHUNK).flat_map(exchanges) {
+            let reading = Reading::new(&exchange, true, None);
+            for (limit, misses) in self.limits.iter().zip(&mut misses) {
+                let reader = self.readers.iter().find(|own| own.metric == limit.metric);
+                let value = coded(reader.map(|own| own.read(&reading)));
+                misses.push(value < 0.0 || !limit.keeps(value));
+            }
+        }
+        misses
+    }
+}
+
+#[cfg(test)]
+mod tests;
