@@ -221,3 +221,43 @@ fn a_conversation_is_a_session_without_a_header() {
     );
     assert_eq!(recorded.rows[0]["extra"], json!({"temperature": 0.25}));
 }
+
+/// `runner plan TRACE`: the figures equal those that the rows give by hand.
+#[test]
+fn a_trace_is_described_without_a_scenario() {
+    let folder = TempDir::new().unwrap();
+    let mut trace = mooncake(60);
+    for (number, row) in trace.iter_mut().enumerate() {
+        row["api_time"] = json!(0.02 * (number % 7) as f64);
+    }
+    let text: String = trace.iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(folder.path().join("trace.jsonl"), text).unwrap();
+    let mut command = runner();
+    command.args(words("plan trace.jsonl --format json")).current_dir(folder.path());
+    let outlook: Value = serde_json::from_str(&run(&mut command).with_code(0).stdout).unwrap();
+    assert_eq!(outlook["requests"], 60);
+    let tokens: u64 = trace.iter().map(|row| number(row, "input_length")).sum();
+    assert_eq!(outlook["cache"]["tokens"], tokens);
+    // A cache that holds everything finds as much as one without limits, and a smaller one no more.
+    let sizes = outlook["cache"]["sizes"].as_array().unwrap();
+    let shares: Vec<f64> = sizes.iter().map(|size| size["share"].as_f64().unwrap()).collect();
+    assert!(
+        shares.is_sorted() && shares.last() == outlook["cache"]["share"].as_f64().as_ref(),
+        "{outlook}"
+    );
+    let spans = trace.iter().map(|row| {
+        let start = row["timestamp"].as_f64().unwrap() / 1e3;
+        (start, start + row["api_time"].as_f64().unwrap())
+    });
+    let spans: Vec<(f64, f64)> = spans.collect();
+    // A request of no length is in flight at its instant.
+    let at_once = |at: f64| {
+        spans
+            .iter()
+            .filter(|(start, end)| *start <= at && (at < *end || start == end && *start == at))
+            .count()
+    };
+    let most = spans.iter().map(|(start, _)| at_once(*start)).max().unwrap();
+    let found = outlook["in-flight"]["most-requests"].as_u64().unwrap();
+    assert!(found.abs_diff(most as u64) <= 1, "{found} and {most}");
+}

@@ -3,7 +3,8 @@
 //!
 //! Bodies pass frame by frame, so a slow side slows the other one down, as it does without a proxy.
 //! Header fields pass with their case and order, except `host`, which names the server. A
-//! connection to the server begins with the first request of its client, and ends with the client.
+//! connection to the server begins and ends with its client's, so the first request does not wait
+//! for one.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -87,21 +88,29 @@ impl Proxy {
 
     async fn converse(self: Arc<Self>, stream: TcpStream) {
         match &self.acceptor {
-            None => Arc::clone(&self).speak(stream).await,
+            None => Arc::clone(&self).speak(stream, false).await,
             // A client that does not agree on TLS gets nothing.
             Some(acceptor) => {
                 if let Ok(stream) = acceptor.accept(stream).await {
-                    Arc::clone(&self).speak(stream).await;
+                    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    Arc::clone(&self).speak(stream, is_http2).await;
                 }
             }
         }
     }
 
-    async fn speak<IO>(self: Arc<Self>, io: IO)
+    /// `is_http2` is the version that the client will most likely speak.
+    async fn speak<IO>(self: Arc<Self>, io: IO, is_http2: bool)
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let link = Arc::new(Mutex::new(None));
+        let ahead = (Arc::clone(&self), Arc::clone(&link));
+        // A failure is the first request's to report.
+        let ahead = tokio::spawn(async move {
+            let mut link = ahead.1.lock().await;
+            *link = ahead.0.connect(is_http2).await.ok();
+        });
         let service = service_fn(move |request| {
             let (proxy, link) = (Arc::clone(&self), Arc::clone(&link));
             async move { Ok::<_, hyper::Error>(proxy.forward(&link, request).await) }
@@ -111,6 +120,7 @@ impl Proxy {
         http.http2().auto_date_header(false).max_concurrent_streams(STREAMS);
         // A client that left, or a server that broke off: the counts have both.
         let _ = http.serve_connection_with_upgrades(TokioIo::new(io), service).await;
+        ahead.abort();
     }
 
     /// Passes a request on and its reply back.
@@ -191,8 +201,8 @@ impl Proxy {
         for is_last in [false, true] {
             let mut held = link.lock().await;
             let is_open = match &*held {
-                Some(Link::Http1(sender)) => !sender.is_closed(),
-                Some(Link::Http2(sender)) => !sender.is_closed(),
+                Some(Link::Http1(sender)) => !is_http2 && !sender.is_closed(),
+                Some(Link::Http2(sender)) => is_http2 && !sender.is_closed(),
                 None => false,
             };
             if !is_open {

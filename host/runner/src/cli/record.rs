@@ -39,7 +39,8 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         runner record --to http://10.0.0.7:8000 traffic.jsonl           then send clients to port 8100\n  \
         runner record --to http://10.0.0.7:8000 --tokenizer Qwen/Qwen3-8B --sessions agents.jsonl traffic.jsonl\n  \
         runner record --sessions agents.jsonl traffic.jsonl             sessions of rows that are there, as after a crash\n  \
-        runner --dataset-name trace --dataset-path traffic.jsonl --arrival dataset ...   replay\n\n\
+        runner plan traffic.jsonl                                       describe it\n  \
+        runner traffic.jsonl --base-url URL --backend vllm --ignore-eos replay it, with answers of the recorded length\n\n\
         `runner guide recording` says how sessions are found, and what a recording gives away.\n\n\
         Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
 pub struct Args {
@@ -182,10 +183,7 @@ impl Args {
         let files = recording.run(&listener, &stop, |message| tell(message)).map_err(system)?;
         tell(counts.lines().join("\n"));
         tell(format_args!("rows are in {}", files[0].display()));
-        tell(format_args!(
-            "replay: runner --dataset-name trace --dataset-path {} --arrival dataset",
-            files[0].display()
-        ));
+        tell(format_args!("replay: runner {} --base-url URL", files[0].display()));
         Ok(files)
     }
 
