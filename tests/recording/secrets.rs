@@ -1,5 +1,5 @@
-//! Two hundred secrets pass in every place of a request and a reply, and none of them, nor a hash of
-//! one, is anywhere that the recorder writes.
+//! Two hundred secrets pass in every place of a request and a reply. The recorder writes none of
+//! them, and no hash of one.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};

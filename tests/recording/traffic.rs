@@ -143,7 +143,7 @@ fn bad_sockets_cost_nobody_else() {
     let mut half = TcpStream::connect(&address).unwrap();
     half.write_all((head(CHAT.len() + 10) + CHAT).as_bytes()).unwrap();
     half.shutdown(Shutdown::Write).unwrap();
-    // 20 MB of prompt, and one that is larger than what is kept.
+    // 20 MB of prompt, and 110 MB, which is beyond the bound.
     for megabytes in [20, 110] {
         let body = CHAT.replace("Hello", &"word ".repeat(megabytes * 200_000));
         let answer = post(&address, "/v1/chat/completions", "", body.as_bytes());

@@ -149,7 +149,7 @@ fn weka() -> Vec<Value> {
     sessions.collect()
 }
 
-/// The requests of a session with those of its sub-agents, each with its thread.
+/// The requests of a session and of its sub-agents, each with its thread.
 fn requests(session: &Value) -> Vec<(usize, &Value)> {
     let items = session["requests"].as_array().unwrap().iter().enumerate();
     let requests = items.flat_map(|(place, item)| match item["requests"].as_array() {
@@ -222,7 +222,7 @@ fn a_conversation_is_a_session_without_a_header() {
     assert_eq!(recorded.rows[0]["extra"], json!({"temperature": 0.25}));
 }
 
-/// `runner plan TRACE`: the figures equal those that the rows give by hand.
+/// `runner plan TRACE`: the figures equal counts of the rows by hand.
 #[test]
 fn a_trace_is_described_without_a_scenario() {
     let folder = TempDir::new().unwrap();
