@@ -1,15 +1,19 @@
 //! Records live traffic as an anonymous workload: a reverse proxy, and rows that the dataset
 //! `trace` replays.
 //!
-//! `proxy` passes bytes on and `tap` copies them, on the threads of the traffic. One thread more
-//! makes rows (`reading`): `form` reads a request by the form that its backend's `encode` showed,
-//! `answer` reads the reply by the backend's `decode`, `chain` names blocks, and `sessions` finds
-//! the session. `file` writes. `weka` makes sessions of rows afterwards. The traffic never waits for
-//! the recording: events that the thread cannot take are dropped and counted (`counts`).
+//! `proxy` passes bytes on and `tap` copies them, on the threads of the traffic. One more thread
+//! makes rows (`reading`):
 //!
-//! **Nothing of the traffic's words is written**: `row` has numbers and fixed words only, ids are
-//! keyed, and the key is thrown away. Errors of plugins may quote the traffic, so they are counted
-//! and not told.
+//! - `form` reads a request by the form that its backend's `encode` showed, and `answer` the reply
+//!   by `decode`.
+//! - `chain` names blocks, `sessions` finds the session, and `file` writes.
+//! - `weka` makes sessions of rows afterwards.
+//!
+//! The traffic never waits for the recording: events that the thread cannot take are dropped and
+//! counted (`counts`).
+//!
+//! **No word of the traffic is written**: `row` has numbers and fixed words only, ids are keyed,
+//! and the key is thrown away. Errors of plugins may quote the traffic, so they are counted alone.
 
 mod answer;
 mod chain;
@@ -172,7 +176,7 @@ impl Recording {
     }
 
     /// Serves clients until `stop` changes, and writes the rows of all that has passed. `tell` gets
-    /// what a person should know meanwhile. Returns the files of rows. Errors: the system's.
+    /// messages for people meanwhile. Returns the files of rows. Errors: the system's.
     pub fn run(
         self,
         listener: &TcpListener,

@@ -254,8 +254,8 @@ impl Reading {
         answer
     }
 
-    /// One id for each block of a prompt of so many tokens. Ids that the text does not give, as
-    /// where the server counts more tokens, are the request's own.
+    /// One id for each block of a prompt with this number of tokens. Blocks beyond the text, as where
+    /// the server counts more tokens, have ids of their own.
     fn blocks(&self, number: u64, units: &Units, tokens: usize) -> Vec<u64> {
         let mut ids = self.key.blocks(units);
         // The last block may be partial, and then it is another one if the counts differ.

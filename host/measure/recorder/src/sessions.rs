@@ -12,7 +12,7 @@ use model::units::Nanos;
 
 use crate::chain::Digest;
 
-/// Sessions that are remembered; the one idle longest is forgotten first.
+/// Sessions that are remembered; the longest idle session is forgotten first.
 const MOST: usize = 65_536;
 /// Threads of one session.
 const MOST_THREADS: usize = 256;

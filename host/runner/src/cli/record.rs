@@ -41,7 +41,7 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         runner record --sessions agents.jsonl traffic.jsonl             sessions of rows that are there, as after a crash\n  \
         runner plan traffic.jsonl                                       describe it\n  \
         runner traffic.jsonl --base-url URL --backend vllm --ignore-eos replay it, with answers of the recorded length\n\n\
-        `runner guide recording` says how sessions are found, and what a recording gives away.\n\n\
+        `runner guide recording` has the rules of sessions, and the facts that a recording gives away.\n\n\
         Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
 pub struct Args {
     /// File for the rows, which must not exist; without --to, the files of a recording
