@@ -27,6 +27,8 @@ counts! {
     Differs => "  of them whose prompt the tokenizer counts differently",
     /// No backend knows the route.
     UnknownRoute => "requests on other routes",
+    /// A line of a log is no JSON, or lacks its time, its request or its reply.
+    UnknownLine => "lines of the log without a time, a request or a reply",
     /// The body is not as the backend writes one.
     UnknownForm => "requests whose body no backend could read",
     /// The backend could not read the reply.

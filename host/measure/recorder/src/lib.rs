@@ -20,6 +20,7 @@ mod chain;
 mod counts;
 mod file;
 mod form;
+mod log;
 mod proxy;
 mod reading;
 mod row;
@@ -30,7 +31,7 @@ mod weka;
 use std::io;
 use std::net::TcpListener;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -57,12 +58,16 @@ pub fn stay_out_of_dumps() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(io::Error::from)
 }
 
-/// The choices of a recording.
-pub struct Settings {
+/// The two sides of the proxy.
+pub struct Sides {
     pub target: Target,
     pub trust: Trust,
     /// TLS to clients.
     pub acceptor: Option<TlsAcceptor>,
+}
+
+/// The choices of a recording.
+pub struct Settings {
     /// The backends whose requests are recorded, in the order of preference.
     pub backends: Vec<Backend>,
     pub tokenizer: Option<Tokenizer>,
@@ -91,6 +96,8 @@ pub struct Coarseness {
 pub enum RecordingError {
     #[error("`{path}` cannot be written: {cause}")]
     File { path: PathBuf, cause: io::Error },
+    #[error("the log `{path}` cannot be read: {cause}")]
+    Log { path: PathBuf, cause: io::Error },
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
@@ -105,6 +112,47 @@ pub enum RecordingError {
     System(#[from] io::Error),
 }
 
+/// The reading of requests and replies, and the file of rows.
+fn reading(settings: &mut Settings) -> Result<reading::Reading, RecordingError> {
+    let mut readers = Vec::new();
+    for backend in &settings.backends {
+        let forms = form::learn(backend)?;
+        if !forms.is_empty() {
+            readers.push(reading::Reader { dialect: backend.open()?, forms });
+        }
+    }
+    if readers.is_empty() {
+        let names = settings.backends.iter().map(|backend| backend.plugin().name.clone());
+        return Err(RecordingError::NoForm(names.collect::<Vec<_>>().join(", ")));
+    }
+    let key = chain::Key::random()?;
+    let file = file::RowFile::begin(&settings.file, settings.most);
+    let file = file.map_err(|cause| RecordingError::File { path: settings.file.clone(), cause })?;
+    Ok(reading::Reading {
+        readers,
+        tokenizer: settings.tokenizer.take(),
+        bytes_of_token: settings.bytes_of_token.get(),
+        coarseness: settings.coarseness,
+        key,
+        counts: Arc::default(),
+        file,
+        state: reading::State::default(),
+    })
+}
+
+/// Writes the rows of a log. `tell` gets messages for people meanwhile. Returns the counts and the
+/// files of rows.
+pub fn record_log(
+    log: &Path,
+    mut settings: Settings,
+    tell: impl FnMut(&str),
+) -> Result<(Arc<Counts>, Vec<PathBuf>), RecordingError> {
+    let mut reading = reading(&mut settings)?;
+    let read = reading.log(log, &settings.session_headers, tell);
+    read.map_err(|cause| RecordingError::Log { path: log.to_owned(), cause })?;
+    Ok((Arc::clone(&reading.counts), reading.file.paths()))
+}
+
 /// A recording that has not begun.
 pub struct Recording {
     proxy: Arc<proxy::Proxy>,
@@ -116,31 +164,17 @@ pub struct Recording {
 impl Recording {
     /// Learns the forms of requests and begins the file. Fails where something is missing, before
     /// any traffic.
-    pub fn prepare(settings: Settings) -> Result<Self, RecordingError> {
-        let mut readers = Vec::new();
-        for backend in &settings.backends {
-            let forms = form::learn(backend)?;
-            if !forms.is_empty() {
-                readers.push(reading::Reader { dialect: backend.open()?, forms });
-            }
-        }
-        if readers.is_empty() {
-            let names = settings.backends.iter().map(|backend| backend.plugin().name.clone());
-            return Err(RecordingError::NoForm(names.collect::<Vec<_>>().join(", ")));
-        }
-        let tls = if settings.target.is_tls() {
-            let connector = |version| {
-                load::transport::tls::config(&settings.trust, version).map(TlsConnector::from)
-            };
+    pub fn prepare(sides: Sides, mut settings: Settings) -> Result<Self, RecordingError> {
+        let Sides { target, trust, acceptor } = sides;
+        let tls = if target.is_tls() {
+            let connector =
+                |version| load::transport::tls::config(&trust, version).map(TlsConnector::from);
             Some([connector(Version::Http1)?, connector(Version::Http2)?])
         } else {
             None
         };
-        let key = chain::Key::random()?;
-        let file = file::RowFile::begin(&settings.file, settings.most);
-        let file =
-            file.map_err(|cause| RecordingError::File { path: settings.file.clone(), cause })?;
-        let counts = Arc::new(Counts::default());
+        let reading = reading(&mut settings)?;
+        let counts = Arc::clone(&reading.counts);
         let (out, events) = sync_channel(tap::WAITING);
         let tap = tap::Tap {
             clock: Clock::start(),
@@ -150,22 +184,12 @@ impl Recording {
             out,
         };
         let proxy = proxy::Proxy {
-            target: settings.target,
+            target,
             tls,
-            acceptor: settings.acceptor,
+            acceptor,
             session_headers: settings.session_headers,
             parent_headers: settings.parent_headers,
             tap,
-        };
-        let reading = reading::Reading {
-            readers,
-            tokenizer: settings.tokenizer,
-            bytes_of_token: settings.bytes_of_token.get(),
-            coarseness: settings.coarseness,
-            key,
-            counts: Arc::clone(&counts),
-            file,
-            state: reading::State::default(),
         };
         Ok(Recording { proxy: Arc::new(proxy), reading, events, counts })
     }

@@ -62,7 +62,8 @@ pub(crate) struct State {
 
 /// A request whose reply has not ended.
 struct Running {
-    reader: usize,
+    /// The backend that reads the reply; absent where the log has read it.
+    reader: Option<usize>,
     arrived: Nanos,
     request: ClientRequest,
     units: Units,
@@ -78,16 +79,15 @@ impl Reading {
             match event {
                 Event::Began(number, head, body) => self.began(number, &head, &body),
                 Event::Ended(number, reply, body, ended) => {
-                    let Some(running) = self.state.running.remove(&number) else { continue };
-                    let row = self.row(number, running, reply, &body, ended);
-                    self.write(&row, &mut tell);
+                    self.ended(number, reply, &body, ended, &mut tell);
                 }
             }
         }
         self.file
     }
 
-    fn began(&mut self, number: u64, head: &RequestHead, body: &BodyCopy) {
+    /// Reads a request by the form of its route.
+    pub(crate) fn began(&mut self, number: u64, head: &RequestHead, body: &BodyCopy) {
         let fits = |reader: &Reader| {
             reader.forms.iter().find(|form| form.fits(head.method.as_str(), &head.path)).cloned()
         };
@@ -100,6 +100,17 @@ impl Reading {
         let plain = answer::plain(head.encoding.as_deref(), &body.bytes);
         let request = plain.and_then(|plain| form.read(&head.path, &plain));
         let Some(request) = request else { return self.counts.add(Count::UnknownForm) };
+        self.begin(number, Some(reader), head, request);
+    }
+
+    /// Places a request in its session.
+    pub(crate) fn begin(
+        &mut self,
+        number: u64,
+        reader: Option<usize>,
+        head: &RequestHead,
+        request: ClientRequest,
+    ) {
         let (units, counted) = self.units(&request.prompt);
         let blocks = self.key.blocks(&units);
         let whole = units.tokens() as usize / BLOCK;
@@ -161,23 +172,50 @@ impl Reading {
         }
     }
 
+    /// Reads the reply to a request, and writes the row of both.
+    pub(crate) fn ended(
+        &mut self,
+        number: u64,
+        reply: Option<(u16, HeaderMap)>,
+        body: &BodyCopy,
+        ended: Nanos,
+        tell: &mut impl FnMut(&str),
+    ) {
+        let Some(mut running) = self.state.running.remove(&number) else { return };
+        let status = reply.as_ref().map(|(status, _)| *status);
+        let is_streaming = running.request.is_streaming.unwrap_or_else(|| {
+            let kind = reply.as_ref().and_then(|(_, head)| head.get(CONTENT_TYPE)?.to_str().ok());
+            kind.is_some_and(|kind| kind.contains("event-stream") || kind.contains("ndjson"))
+        });
+        running.request.is_streaming = Some(is_streaming);
+        let success = reply.filter(|(status, _)| is_success(*status));
+        let reader = running.reader;
+        let answer = reader.and_then(|reader| self.answer(reader, success, body, is_streaming));
+        let row = self.row(number, running, (status, answer), ended);
+        self.write(&row, tell);
+    }
+
+    /// Writes the row of a request whose answer is known.
+    pub(crate) fn answered(
+        &mut self,
+        number: u64,
+        answer: (Option<u16>, Option<Answer>),
+        ended: Nanos,
+        tell: &mut impl FnMut(&str),
+    ) {
+        let Some(running) = self.state.running.remove(&number) else { return };
+        let row = self.row(number, running, answer, ended);
+        self.write(&row, tell);
+    }
+
     fn row(
         &mut self,
         number: u64,
         running: Running,
-        reply: Option<(u16, HeaderMap)>,
-        body: &BodyCopy,
+        (status, answer): (Option<u16>, Option<Answer>),
         ended: Nanos,
     ) -> Row {
-        let Running { reader, arrived, request, units, counted, place } = running;
-        let status = reply.as_ref().map(|(status, _)| *status);
-        let is_success = |status: u16| (200..300).contains(&status);
-        let is_streaming = request.is_streaming.unwrap_or_else(|| {
-            let kind = reply.as_ref().and_then(|(_, head)| head.get(CONTENT_TYPE)?.to_str().ok());
-            kind.is_some_and(|kind| kind.contains("event-stream") || kind.contains("ndjson"))
-        });
-        let success = reply.filter(|(status, _)| is_success(*status));
-        let answer = self.answer(reader, success, body, is_streaming);
+        let Running { reader: _, arrived, request, units, counted, place } = running;
         let is_refused = status.is_some_and(|status| !is_success(status));
         let is_broken = status.is_none()
             || answer.as_ref().is_some_and(|answer| answer.is_failure || !answer.is_complete);
@@ -226,7 +264,7 @@ impl Reading {
             ttft: answer.first.map(seconds),
             cached: answer.cached_tokens,
             model: request.model.as_ref().map(|model| self.model(model)),
-            stream: is_streaming,
+            stream: request.is_streaming.unwrap_or(false),
             status,
             broken: is_broken,
             media: request.media,
@@ -311,6 +349,10 @@ impl Reading {
             }
         }
     }
+}
+
+fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
 }
 
 /// Microseconds, rounded to a multiple of `step`.

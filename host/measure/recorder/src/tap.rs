@@ -70,6 +70,13 @@ impl BodyCopy {
         }
     }
 
+    /// A whole body that came at once, beside the budget of traffic.
+    pub(crate) fn whole(bytes: Vec<u8>, at: Nanos) -> Self {
+        let reads = vec![(bytes.len(), at)];
+        let budget = Budget::new(0);
+        BodyCopy { bytes, reads, is_lost: false, is_whole: true, budget }
+    }
+
     fn push(&mut self, at: Nanos, data: &[u8]) {
         if self.is_lost {
             return;

@@ -18,7 +18,7 @@ use model::connection::Trust;
 use model::duration::Span;
 use model::target::{Target, with_scheme};
 use reader::{Located, Size};
-use recorder::{Coarseness, Recording, RecordingError, SessionsError, Settings};
+use recorder::{Coarseness, Counts, Recording, RecordingError, SessionsError, Settings, Sides};
 use session::resolve::on_all_routes;
 use session::{Source, TextTokenizer};
 
@@ -50,6 +50,11 @@ pub struct Args {
     /// URL of the server
     #[arg(long, value_name = "URL", env = "RUNNER_RECORD_TO", help_heading = "Where")]
     to: Option<String>,
+    /// Read this log instead of traffic: access logs with bodies, or OpenTelemetry's spans of GenAI,
+    /// a JSON object a line
+    #[arg(long, value_name = "LOG", env = "RUNNER_RECORD_FROM_LOG", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "to", help_heading = "Where")]
+    from_log: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", env = "RUNNER_RECORD_LISTEN")]
     #[arg(default_value = "127.0.0.1:8100", help_heading = "Where")]
@@ -109,16 +114,15 @@ pub struct Args {
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let rows = match (&args.to, args.files.as_slice()) {
-        (Some(to), [file]) => args.record(to, file)?,
-        (Some(_), _) => {
-            return Err(Failure::command_line("--to records into one FILE; give one"));
-        }
-        (None, files) if args.sessions.is_some() => files.to_vec(),
-        (None, _) => {
-            let message = "no server: pass --to URL, or --sessions FILE to make sessions of rows that are there";
+    let rows = match (&args.to, &args.from_log, args.files.as_slice()) {
+        (Some(to), _, [file]) => args.record(to, file)?,
+        (_, Some(log), [file]) => args.read(log, file)?,
+        (None, None, files) if args.sessions.is_some() => files.to_vec(),
+        (None, None, _) => {
+            let message = "no traffic: pass --to URL, --from-log LOG, or --sessions FILE to make sessions of rows that are there";
             return Err(Failure::command_line(message));
         }
+        _ => return Err(Failure::command_line("a recording has one FILE of rows; give one")),
     };
     if let Some(path) = &args.sessions {
         let mut out = Destination::open(path)?;
@@ -132,19 +136,20 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
+    /// Reads a log. Returns the files of rows.
+    fn read(&self, log: &Path, file: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let settings = self.settings(file, "http://127.0.0.1")?;
+        let (counts, files) = recorder::record_log(log, settings, |message| tell(message))?;
+        closing(&counts, &files);
+        Ok(files)
+    }
+
     /// Records until an interrupt. Returns the files of rows.
     fn record(&self, to: &str, file: &Path) -> Result<Vec<PathBuf>, Failure> {
-        let wrong = |flag: &str, cause: &dyn std::fmt::Display| {
-            Failure::command_line(format!("{flag}: {cause}"))
-        };
         if let Err(cause) = recorder::stay_out_of_dumps() {
             tell(format_args!("warning: a core dump of this process may hold traffic: {cause}"));
         }
         let target = Target::parse(&with_scheme(to)).map_err(|cause| wrong("--to", &cause))?;
-        let headers = |flag, names: &[String]| {
-            let parsed = names.iter().map(|name| name.parse());
-            parsed.collect::<Result<Vec<_>, _>>().map_err(|cause| wrong(flag, &cause))
-        };
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
                 Some(Tls::read(certificate, key).map_err(Failure::command_line)?)
@@ -152,39 +157,48 @@ impl Args {
             _ => None,
         };
         let scheme = tls.as_ref().map_or("http", |_| "https");
-        let tokenizer = self.tokenizer.as_deref().map(TextTokenizer::named).transpose();
         let listener = TcpListener::bind(&self.listen).map_err(|cause| {
             let address = &self.listen;
             Failure::command_line(format!("--listen {address}: {cause}; expected HOST:PORT"))
         })?;
-        let recording = Recording::prepare(Settings {
+        let sides = Sides {
             target,
             trust: Trust { insecure: self.insecure, ca_cert: self.ca_cert.clone() },
             acceptor: tls.map(Tls::into_acceptor),
+        };
+        let recording = Recording::prepare(sides, self.settings(file, to)?)?;
+        let counts = recording.counts();
+        let at = listener.local_addr().map_err(system)?;
+        let stop = stop_on_interrupt()?;
+        write_stdout(&format!("listening on {scheme}://{at}\n"))?;
+        let files = recording.run(&listener, &stop, |message| tell(message)).map_err(system)?;
+        closing(&counts, &files);
+        Ok(files)
+    }
+
+    fn settings(&self, file: &Path, to: &str) -> Result<Settings, Failure> {
+        let headers = |flag, names: &[String]| {
+            let parsed = names.iter().map(|name| name.parse());
+            parsed.collect::<Result<Vec<_>, _>>().map_err(|cause| wrong(flag, &cause))
+        };
+        let tokenizer = self.tokenizer.as_deref().map(TextTokenizer::named).transpose();
+        let tokenizer = tokenizer.map_err(Failure::input)?.map(TextTokenizer::into_inner);
+        if tokenizer.is_none() {
+            tell(format_args!(
+                "note: without --tokenizer, {} bytes of text count as a token, so shared prefixes are approximate",
+                self.bytes_per_token
+            ));
+        }
+        Ok(Settings {
             backends: self.backends(to)?,
-            tokenizer: tokenizer.map_err(Failure::input)?.map(TextTokenizer::into_inner),
+            tokenizer,
             coarseness: Coarseness { time: self.time_step.0.into(), tokens: self.token_step },
             bytes_of_token: self.bytes_per_token,
             session_headers: headers("--session-header", &self.session_header)?,
             parent_headers: headers("--parent-session-header", &self.parent_session_header)?,
             file: file.to_owned(),
             most: self.file_size.0,
-        })?;
-        let counts = recording.counts();
-        let at = listener.local_addr().map_err(system)?;
-        let stop = stop_on_interrupt()?;
-        write_stdout(&format!("listening on {scheme}://{at}\n"))?;
-        if self.tokenizer.is_none() {
-            tell(format_args!(
-                "note: without --tokenizer, {} bytes of text count as a token, so shared prefixes are approximate",
-                self.bytes_per_token
-            ));
-        }
-        let files = recording.run(&listener, &stop, |message| tell(message)).map_err(system)?;
-        tell(counts.lines().join("\n"));
-        tell(format_args!("rows are in {}", files[0].display()));
-        tell(format_args!("replay: runner {} --base-url URL", files[0].display()));
-        Ok(files)
+        })
     }
 
     fn backends(&self, to: &str) -> Result<Vec<plugins::backend::Backend>, Failure> {
@@ -206,6 +220,17 @@ impl Args {
         }
         Ok(backends)
     }
+}
+
+fn wrong(flag: &str, cause: &dyn std::fmt::Display) -> Failure {
+    Failure::command_line(format!("{flag}: {cause}"))
+}
+
+/// Prints the counts of a recording, and the next command.
+fn closing(counts: &Counts, files: &[PathBuf]) {
+    tell(counts.lines().join("\n"));
+    tell(format_args!("rows are in {}", files[0].display()));
+    tell(format_args!("replay: runner {} --base-url URL", files[0].display()));
 }
 
 /// Listens for interrupts, from now on.
@@ -241,7 +266,9 @@ impl From<RecordingError> for Failure {
             RecordingError::Plugin(error) => error.into(),
             RecordingError::NoForm(_) => Failure::new(Exit::Plugin, error),
             RecordingError::Random(_) | RecordingError::System(_) => Failure::new(Exit::Bug, error),
-            RecordingError::File { .. } | RecordingError::Trust(_) => Failure::input(error),
+            RecordingError::File { .. } | RecordingError::Log { .. } | RecordingError::Trust(_) => {
+                Failure::input(error)
+            }
         }
     }
 }
