@@ -1,7 +1,7 @@
 //! The thread that makes rows of what passed. Owns the joining of requests and replies; leaves the
 //! rules of sessions to `sessions`, and bytes on disk to `file`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -22,8 +22,12 @@ use crate::row::{Row, WHOLE_PROMPTS};
 use crate::sessions::{Place, Sessions, Signs};
 use crate::tap::{BodyCopy, Event, RequestHead};
 
-/// Requests whose replies have not ended.
+/// Requests whose replies have not ended; beyond this number the oldest are given up.
 const RUNNING: usize = 65_536;
+/// Blocks of all these requests: 512 MiB.
+const RUNNING_BLOCKS: usize = 64 << 20;
+/// Blocks of a row: a prompt of 16 million tokens. A server may state any number.
+const ROW_BLOCKS: usize = 256 << 10;
 
 /// Purposes of digests.
 const HEADER: u8 = b'h';
@@ -52,7 +56,9 @@ pub(crate) struct Reading {
 /// The state from one event to the next.
 #[derive(Default)]
 pub(crate) struct State {
-    running: HashMap<u64, Running>,
+    running: BTreeMap<u64, Running>,
+    /// The blocks of all of them.
+    running_blocks: usize,
     sessions: Sessions,
     models: HashMap<Digest, usize>,
     rows: u64,
@@ -66,7 +72,9 @@ struct Running {
     reader: Option<usize>,
     arrived: Nanos,
     request: ClientRequest,
-    units: Units,
+    /// The ids of the prompt's blocks, and its tokens by the text.
+    blocks: Vec<u64>,
+    tokens: u32,
     /// Tokens that the tokenizer counts; absent without one.
     counted: Option<u32>,
     place: Place,
@@ -94,7 +102,7 @@ impl Reading {
         let found = self.readers.iter().enumerate();
         let found = found.filter_map(|(place, reader)| Some((place, fits(reader)?))).next();
         let Some((reader, form)) = found else { return self.counts.add(Count::UnknownRoute) };
-        if body.is_lost || self.state.running.len() >= RUNNING {
+        if body.is_lost {
             return self.counts.add(Count::TooLarge);
         }
         let plain = answer::plain(head.encoding.as_deref(), &body.bytes);
@@ -109,12 +117,16 @@ impl Reading {
         number: u64,
         reader: Option<usize>,
         head: &RequestHead,
-        request: ClientRequest,
+        mut request: ClientRequest,
     ) {
         let (units, counted) = self.units(&request.prompt);
-        let blocks = self.key.blocks(&units);
-        let whole = units.tokens() as usize / BLOCK;
+        let mut blocks = self.key.blocks(&units);
+        blocks.truncate(ROW_BLOCKS);
+        let tokens = units.tokens();
+        let whole = tokens as usize / BLOCK;
         let ends = self.ends(&request.prompt);
+        // Nothing of the text is needed any more.
+        request.prompt = Content::default();
         let digest = |purpose, value: &[u8]| self.key.digest(purpose, &Digest::default(), value);
         let named = |value: &Option<Vec<u8>>| value.as_ref().map(|value| digest(HEADER, value));
         let signs = Signs {
@@ -127,8 +139,21 @@ impl Reading {
         };
         let place = self.state.sessions.place(&signs);
         let arrived = head.arrived;
-        let running = Running { reader, arrived, request, units, counted, place };
+        self.state.running_blocks += blocks.len();
+        let running = Running { reader, arrived, request, blocks, tokens, counted, place };
         self.state.running.insert(number, running);
+        // The end of a request may have been dropped, so the oldest may never end.
+        while self.state.running.len() > RUNNING || self.state.running_blocks > RUNNING_BLOCKS {
+            let Some(oldest) = self.state.running.keys().next().copied() else { break };
+            self.take(oldest);
+            self.counts.add(Count::Behind);
+        }
+    }
+
+    fn take(&mut self, number: u64) -> Option<Running> {
+        let running = self.state.running.remove(&number)?;
+        self.state.running_blocks -= running.blocks.len();
+        Some(running)
     }
 
     /// The prompt as blocks are cut from it, and its tokens if a tokenizer counts them.
@@ -181,7 +206,7 @@ impl Reading {
         ended: Nanos,
         tell: &mut impl FnMut(&str),
     ) {
-        let Some(mut running) = self.state.running.remove(&number) else { return };
+        let Some(mut running) = self.take(number) else { return };
         let status = reply.as_ref().map(|(status, _)| *status);
         let is_streaming = running.request.is_streaming.unwrap_or_else(|| {
             let kind = reply.as_ref().and_then(|(_, head)| head.get(CONTENT_TYPE)?.to_str().ok());
@@ -203,7 +228,7 @@ impl Reading {
         ended: Nanos,
         tell: &mut impl FnMut(&str),
     ) {
-        let Some(running) = self.state.running.remove(&number) else { return };
+        let Some(running) = self.take(number) else { return };
         let row = self.row(number, running, answer, ended);
         self.write(&row, tell);
     }
@@ -215,7 +240,7 @@ impl Reading {
         (status, answer): (Option<u16>, Option<Answer>),
         ended: Nanos,
     ) -> Row {
-        let Running { reader: _, arrived, request, units, counted, place } = running;
+        let Running { reader: _, arrived, request, blocks, tokens, counted, place } = running;
         let is_refused = status.is_some_and(|status| !is_success(status));
         let is_broken = status.is_none()
             || answer.as_ref().is_some_and(|answer| answer.is_failure || !answer.is_complete);
@@ -231,7 +256,7 @@ impl Reading {
         if answer.input_tokens.zip(counted).is_some_and(|(server, own)| server != own) {
             self.counts.add(Count::Differs);
         }
-        let input = answer.input_tokens.unwrap_or(counted.unwrap_or(units.tokens()));
+        let input = answer.input_tokens.unwrap_or(counted.unwrap_or(tokens));
         let output = match request.limit.filter(|_| is_refused || is_broken) {
             // The request asked for this many, and a replay asks again.
             Some(limit) => limit,
@@ -242,8 +267,8 @@ impl Reading {
                 self.counts.add(count);
             }
         }
-        let Coarseness { time, tokens } = self.coarseness;
-        let coarse = |count: u32| count.div_ceil(tokens.get()).saturating_mul(tokens.get());
+        let Coarseness { time, tokens: step } = self.coarseness;
+        let coarse = |count: u32| count.div_ceil(step.get()).saturating_mul(step.get());
         let (input, output) = (coarse(input), coarse(output));
         let micros = |at: Nanos| micros(at, time);
         let seconds = |at: Nanos| micros(at.since(arrived)) / 1e6;
@@ -257,7 +282,7 @@ impl Reading {
             context_mode: WHOLE_PROMPTS.to_owned(),
             input_length: input,
             output_length: output,
-            hash_ids: self.blocks(number, &units, input as usize),
+            hash_ids: self.fitted(number, blocks, tokens, input),
             block_size: BLOCK,
             delay: place.after.map(|end| micros(arrived.since(end)) / 1e3),
             api_time: seconds(ended),
@@ -292,15 +317,14 @@ impl Reading {
         answer
     }
 
-    /// One id for each block of a prompt with this number of tokens. Blocks beyond the text, as where
-    /// the server counts more tokens, have ids of their own.
-    fn blocks(&self, number: u64, units: &Units, tokens: usize) -> Vec<u64> {
-        let mut ids = self.key.blocks(units);
+    /// One id for each block of a prompt of `input` tokens, of which the text gives `tokens`. Blocks
+    /// beyond the text, as where the server counts more tokens, have ids of their own.
+    fn fitted(&self, number: u64, mut ids: Vec<u64>, tokens: u32, input: u32) -> Vec<u64> {
         // The last block may be partial, and then it is another one if the counts differ.
-        if units.tokens() as usize != tokens {
-            ids.truncate(units.tokens() as usize / BLOCK);
+        if tokens != input {
+            ids.truncate(tokens as usize / BLOCK);
         }
-        let count = tokens.div_ceil(BLOCK);
+        let count = (input as usize).div_ceil(BLOCK).min(ROW_BLOCKS);
         ids.truncate(count);
         ids.extend((ids.len()..count).map(|block| self.key.unique(number, block)));
         ids

@@ -5,7 +5,7 @@
 //! at a time.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -21,8 +21,6 @@ const LONGEST: u64 = 8 << 20;
 pub enum SessionsError {
     #[error("`{path}` cannot be read: {cause}")]
     Read { path: PathBuf, cause: io::Error },
-    #[error("{cause}")]
-    Write { cause: io::Error },
     #[error(
         "`{path}`, line {line}, is no row of a recording: {cause}; give the files that `runner record` wrote"
     )]
@@ -80,8 +78,12 @@ struct Session<'r> {
 /// The place of a row: its session, file, offset and length.
 type Entry = (u64, u32, u64, u32);
 
-/// Writes the sessions of these files, in the order in which they began. Returns their number.
-pub fn sessions(files: &[PathBuf], out: &mut dyn Write) -> Result<u64, SessionsError> {
+/// Gives each session of these files as a line, in the order in which they began. Returns their
+/// number. An error of `each` ends it.
+pub fn sessions<E: From<SessionsError>>(
+    files: &[PathBuf],
+    mut each: impl FnMut(&str) -> Result<(), E>,
+) -> Result<u64, E> {
     let mut entries: Vec<Entry> = Vec::new();
     for (number, path) in files.iter().enumerate() {
         index(path, number as u32, &mut entries)?;
@@ -89,11 +91,9 @@ pub fn sessions(files: &[PathBuf], out: &mut dyn Write) -> Result<u64, SessionsE
     // Sessions are numbered in the order in which they began.
     entries.sort_by_key(|entry| entry.0);
     let read = |path: &Path, cause| SessionsError::Read { path: path.to_owned(), cause };
-    let mut opened = Vec::new();
-    for path in files {
-        opened.push(File::open(path).map_err(|cause| read(path, cause))?);
-    }
-    let mut written = 0;
+    let opened = files.iter().map(|path| File::open(path).map_err(|cause| read(path, cause)));
+    let mut opened = opened.collect::<Result<Vec<_>, _>>()?;
+    let mut count = 0;
     for group in entries.chunk_by(|one, other| one.0 == other.0) {
         let mut rows: Vec<Row> = Vec::with_capacity(group.len());
         for (_, file, offset, length) in group {
@@ -105,14 +105,13 @@ pub fn sessions(files: &[PathBuf], out: &mut dyn Write) -> Result<u64, SessionsE
             rows.extend(serde_json::from_slice::<Row>(&line));
         }
         rows.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
-        let Some(session) = session(group[0].0, &rows) else { continue };
-        let write = |cause| SessionsError::Write { cause };
-        let mut line = serde_json::to_vec(&session).map_err(|cause| write(cause.into()))?;
-        line.push(b'\n');
-        out.write_all(&line).map_err(write)?;
-        written += 1;
+        let session = session(group[0].0, &rows);
+        if let Some(line) = session.and_then(|session| serde_json::to_string(&session).ok()) {
+            each(&format!("{line}\n"))?;
+            count += 1;
+        }
     }
-    Ok(written)
+    Ok(count)
 }
 
 /// Notes the place of each row. A last line that a crash cut is left out.

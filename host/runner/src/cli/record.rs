@@ -126,9 +126,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     if let Some(path) = &args.sessions {
         let mut out = Destination::open(path)?;
-        let mut sessions = Vec::new();
-        let count = recorder::sessions(&rows, &mut sessions)?;
-        out.text(&String::from_utf8_lossy(&sessions))?;
+        let count = recorder::sessions(&rows, |session| out.text(session).map(drop))?;
         out.finish()?;
         tell(format_args!("{count} sessions are in {}", path.display()));
     }
