@@ -88,6 +88,46 @@ impl Default for Sampling {
     }
 }
 
+impl Sample {
+    /// A sample of this id and prompt alone.
+    pub fn bare(id: &str, prompt: Prompt) -> Self {
+        Sample {
+            id: id.to_owned(),
+            prompt,
+            after: Vec::new(),
+            recorded_answer: None,
+            audio_duration: None,
+            recorded_duration: None,
+            further: None,
+            input_tokens: None,
+            output_tokens: None,
+            reference: None,
+            turn: None,
+            class: None,
+            arrival: None,
+            adapter: None,
+            parameters: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings without any option.
+    pub fn bare(model: &str, streaming: bool) -> Self {
+        Settings {
+            model: model.to_owned(),
+            streaming,
+            output_tokens: None,
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: None,
+            prepared: Vec::new(),
+            further: None,
+        }
+    }
+}
+
 impl From<Framing> for model::frame::Framing {
     fn from(framing: Framing) -> Self {
         match framing {

@@ -152,34 +152,8 @@ struct Written {
 }
 
 fn write(dialect: &mut Dialect, prompt: &Prompt, is_streaming: bool) -> Option<Written> {
-    let sample = Sample {
-        id: "recorder".to_owned(),
-        prompt: prompt.clone(),
-        after: Vec::new(),
-        recorded_answer: None,
-        audio_duration: None,
-        recorded_duration: None,
-        further: None,
-        input_tokens: None,
-        output_tokens: Some(16),
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
-    };
-    let settings = Settings {
-        model: MODEL.to_owned(),
-        streaming: is_streaming,
-        output_tokens: Some(16),
-        min_output_tokens: None,
-        ignore_eos: false,
-        sampling: plugins::backend::Sampling::default(),
-        extra_body: None,
-        prepared: Vec::new(),
-        further: None,
-    };
+    let sample = Sample::bare("recorder", prompt.clone());
+    let settings = Settings { output_tokens: Some(16), ..Settings::bare(MODEL, is_streaming) };
     // A backend refuses the kinds of prompts that its route does not take.
     let Ok(Call::Request(request)) = dialect.encode(&sample, &settings, None) else { return None };
     let body: Value = serde_json::from_slice(&request.body).ok()?;

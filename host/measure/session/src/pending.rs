@@ -6,27 +6,6 @@ use plugins::backend::{Earlier, Message, Part, Prompt, Sample};
 use scenario::plan::Salt;
 use std::sync::Arc;
 
-/// A sample that has a prompt and nothing else.
-pub(crate) fn bare_sample(id: &str, prompt: Prompt) -> Sample {
-    Sample {
-        id: id.to_owned(),
-        prompt,
-        after: Vec::new(),
-        recorded_answer: None,
-        audio_duration: None,
-        recorded_duration: None,
-        further: None,
-        input_tokens: None,
-        output_tokens: None,
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
-    }
-}
-
 /// A sample whose prompt is whole, and the record of its composition.
 pub struct ComposedSample {
     pub sample: Sample,

@@ -387,22 +387,7 @@ fn settings(plan: &Plan) -> Settings {
             stop: request.stop.clone(),
         },
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
-        ..bare_settings(&plan.target.model, request.stream)
-    }
-}
-
-/// The settings without any option.
-pub(crate) fn bare_settings(model: &str, streaming: bool) -> Settings {
-    Settings {
-        model: model.to_owned(),
-        streaming,
-        output_tokens: None,
-        min_output_tokens: None,
-        ignore_eos: false,
-        sampling: Sampling::default(),
-        extra_body: None,
-        prepared: Vec::new(),
-        further: None,
+        ..Settings::bare(&plan.target.model, request.stream)
     }
 }
 

@@ -3,8 +3,6 @@
 use serde_json::Value;
 
 use crate::Faults;
-use crate::pending::bare_sample;
-use crate::prepare::writer::bare_settings;
 use crate::resolve::{Alone, Source, alone};
 use plugins::backend::{Prompt, Request, Sample, Settings};
 use reader::Located;
@@ -51,12 +49,12 @@ pub(super) fn resolved(
 /// Returns the sample that the generating routes are asked.
 pub(super) fn sample() -> Sample {
     let prompt = Prompt::Text(PROMPT.to_owned());
-    Sample { output_tokens: Some(TOKENS), ..bare_sample("probe", prompt) }
+    Sample { output_tokens: Some(TOKENS), ..Sample::bare("probe", prompt) }
 }
 
 /// Returns the settings: as few as can be, and with the server's own defaults.
 pub(super) fn settings(model: &str) -> Settings {
-    Settings { output_tokens: Some(TOKENS), ..bare_settings(model, true) }
+    Settings { output_tokens: Some(TOKENS), ..Settings::bare(model, true) }
 }
 
 /// The words of a command that benchmarks a route, with the user's arguments about the target.

@@ -13,9 +13,7 @@ use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
-use crate::pending::bare_sample;
 use crate::prepare::masked::MaskedSecrets;
-use crate::prepare::writer::bare_settings;
 use crate::sessions::history::text_message;
 use scenario::plan::RequestOptions;
 
@@ -54,7 +52,7 @@ impl Inputs {
         let mut bare = self.clone();
         bare.sample.output_tokens = None;
         bare.sample.adapter = None;
-        bare.settings = bare_settings(&self.settings.model, !self.settings.streaming);
+        bare.settings = Settings::bare(&self.settings.model, !self.settings.streaming);
         bare
     }
 
@@ -117,7 +115,7 @@ impl Resolution<'_> {
         let mut plain = Settings {
             output_tokens: plan.output_tokens.or(Some(16)),
             ignore_eos: plan.ignore_eos,
-            ..bare_settings("model", plan.stream)
+            ..Settings::bare("model", plan.stream)
         };
         let mut inputs = accepted(&mut dialect, &plain);
         let generates = inputs.as_ref().is_some_and(Inputs::generates);
@@ -330,7 +328,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         sample: Sample {
             input_tokens: Some(1),
             output_tokens: settings.output_tokens,
-            ..bare_sample("options", prompt)
+            ..Sample::bare("options", prompt)
         },
         settings: settings.clone(),
     };

@@ -1,10 +1,9 @@
 use super::*;
-use crate::pending::bare_sample;
 use crate::sessions::history::text_message;
 use plugins::backend::{Dependency, Turn};
 
 fn sample(id: &str, prompt: Prompt) -> Sample {
-    Sample { output_tokens: Some(8), ..bare_sample(id, prompt) }
+    Sample { output_tokens: Some(8), ..Sample::bare(id, prompt) }
 }
 
 fn next(id: &str, parent: &str, text: &str, delay: u64) -> Sample {

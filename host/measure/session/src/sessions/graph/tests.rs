@@ -1,7 +1,6 @@
 //! Sessions on instants that are written down.
 
 use super::*;
-use crate::pending::bare_sample;
 use crate::sessions::history::text_message;
 use plugins::backend::{Continuation, Dependency, Role};
 
@@ -18,7 +17,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         after: after.collect(),
         recorded_answer: Some(text_message(Role::Assistant, &format!("recorded {id}"))),
         input_tokens: Some(1),
-        ..bare_sample(id, prompt)
+        ..Sample::bare(id, prompt)
     }
 }
 

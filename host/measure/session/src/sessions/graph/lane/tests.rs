@@ -1,7 +1,6 @@
 //! Lanes against the requests that AIPerf sent for the same sessions and instants.
 
 use super::*;
-use crate::pending::bare_sample;
 use crate::sessions::graph::Policy;
 use crate::sessions::history::ReplyContent;
 use crate::sessions::history::text_message;
@@ -41,7 +40,7 @@ fn session(requests: &Value) -> Graph {
             after: after.collect(),
             recorded_duration: Some(ms(&request[3]).0),
             turn: Some(Turn { session, index }),
-            ..bare_sample(&at.to_string(), Prompt::Text("text".to_owned()))
+            ..Sample::bare(&at.to_string(), Prompt::Text("text".to_owned()))
         };
         (at as u64, sample)
     });
