@@ -28,6 +28,7 @@ mod sessions;
 mod tap;
 mod weka;
 
+use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -94,7 +95,7 @@ pub struct Coarseness {
 /// The reason why a recording cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    #[error("`{path}` cannot be written: {cause}")]
+    #[error("`{path}` cannot be written: {cause}; name a new file in a folder that is there")]
     File { path: PathBuf, cause: io::Error },
     #[error("the log `{path}` cannot be read: {cause}")]
     Log { path: PathBuf, cause: io::Error },
@@ -147,9 +148,10 @@ pub fn record_log(
     mut settings: Settings,
     tell: impl FnMut(&str),
 ) -> Result<(Arc<Counts>, Vec<PathBuf>), RecordingError> {
+    let failed = |cause| RecordingError::Log { path: log.to_owned(), cause };
+    let file = File::open(log).map_err(failed)?;
     let mut reading = reading(&mut settings)?;
-    let read = reading.log(log, &settings.session_headers, tell);
-    read.map_err(|cause| RecordingError::Log { path: log.to_owned(), cause })?;
+    reading.log(file, &settings.session_headers, tell).map_err(failed)?;
     Ok((Arc::clone(&reading.counts), reading.file.paths()))
 }
 

@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
@@ -72,12 +71,12 @@ impl Reading {
     /// Writes the rows of a log. Errors: the system's.
     pub(crate) fn log(
         &mut self,
-        path: &Path,
+        log: File,
         session_headers: &[HeaderName],
         mut tell: impl FnMut(&str),
     ) -> io::Result<()> {
         let mut instants = Vec::new();
-        let mut file = BufReader::new(File::open(path)?);
+        let mut file = BufReader::new(log);
         let (mut line, mut offset, mut number) = (Vec::new(), 0, 0);
         loop {
             line.clear();

@@ -137,6 +137,7 @@ impl Args {
     /// Reads a log. Returns the files of rows.
     fn read(&self, log: &Path, file: &Path) -> Result<Vec<PathBuf>, Failure> {
         let settings = self.settings(file, "http://127.0.0.1")?;
+        self.note_bytes();
         let (counts, files) = recorder::record_log(log, settings, |message| tell(message))?;
         closing(&counts, &files);
         Ok(files)
@@ -165,6 +166,7 @@ impl Args {
             acceptor: tls.map(Tls::into_acceptor),
         };
         let recording = Recording::prepare(sides, self.settings(file, to)?)?;
+        self.note_bytes();
         let counts = recording.counts();
         let at = listener.local_addr().map_err(system)?;
         let stop = stop_on_interrupt()?;
@@ -174,19 +176,24 @@ impl Args {
         Ok(files)
     }
 
-    fn settings(&self, file: &Path, to: &str) -> Result<Settings, Failure> {
-        let headers = |flag, names: &[String]| {
-            let parsed = names.iter().map(|name| name.parse());
-            parsed.collect::<Result<Vec<_>, _>>().map_err(|cause| wrong(flag, &cause))
-        };
-        let tokenizer = self.tokenizer.as_deref().map(TextTokenizer::named).transpose();
-        let tokenizer = tokenizer.map_err(Failure::input)?.map(TextTokenizer::into_inner);
-        if tokenizer.is_none() {
+    fn note_bytes(&self) {
+        if self.tokenizer.is_none() {
             tell(format_args!(
                 "note: without --tokenizer, {} bytes of text count as a token, so shared prefixes are approximate",
                 self.bytes_per_token
             ));
         }
+    }
+
+    fn settings(&self, file: &Path, to: &str) -> Result<Settings, Failure> {
+        let headers = |flag, names: &[String]| {
+            let parsed = names.iter().map(|name| {
+                name.parse().map_err(|cause| wrong(flag, &format!("`{name}`: {cause}")))
+            });
+            parsed.collect::<Result<Vec<_>, _>>()
+        };
+        let tokenizer = self.tokenizer.as_deref().map(TextTokenizer::named).transpose();
+        let tokenizer = tokenizer.map_err(Failure::input)?.map(TextTokenizer::into_inner);
         Ok(Settings {
             backends: self.backends(to)?,
             tokenizer,
