@@ -216,7 +216,8 @@ fn rows_outlive_the_recorder() {
         let answer = post(full.address(), "/v1/chat/completions", "", long.as_bytes());
         assert!(answer.contains("[DONE]"), "{answer}");
     }
-    full.process().until("the loss is told", |process| process.stderr().contains("rows are lost"));
+    full.process()
+        .until("lost rows are reported", |process| process.stderr().contains("rows are lost"));
     let recorded = full.end();
     assert!((1..9).contains(&recorded.rows.len()), "{}", recorded.exit.stderr);
     let lost = recorded.count("rows lost because the file could not be written");

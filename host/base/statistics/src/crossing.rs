@@ -357,14 +357,14 @@ fn observations(points: &[Point], allowed: f64) -> Vec<Observation> {
     let of = |(own, effect): (&Point, f64)| {
         let bad = own.control.map_or(own.bad, |control| control.share * own.requests);
         let seen = bad / (own.requests - bad).max(f64::MIN_POSITIVE);
-        let kept = own.control.map_or(1.0, |control| control.unexplained);
+        let unexplained = own.control.map_or(1.0, |control| control.unexplained);
         Observation {
             x: own.at.ln(),
             requests: own.requests / effect,
             bad: bad / effect,
             enough: if seen > most { seen.ln() } else { f64::INFINITY },
             loads: own.loads,
-            is_steady: own.loads >= STEADY * kept,
+            is_steady: own.loads >= STEADY * unexplained,
         }
     };
     points.iter().zip(effects(points, allowed)).map(of).collect()

@@ -5,8 +5,7 @@
 //! backend writes samples whose texts are marks, and the marks show the places. That works for any
 //! plugin whose requests are JSON. Others cannot be recorded; their requests pass and are counted.
 
-use plugins::PluginError;
-use plugins::backend::{Backend, Call, Dialect, Message, Part, Prompt, Role, Sample, Settings};
+use plugins::backend::{Call, Dialect, Message, Part, Prompt, Role, Sample, Settings};
 use serde_json::Value;
 
 /// Texts that no request has by itself.
@@ -111,11 +110,10 @@ pub(crate) struct Media {
 }
 
 /// The forms of all routes of a backend.
-pub(crate) fn learn(backend: &Backend) -> Result<Vec<Form>, PluginError> {
-    let mut dialect = backend.open()?;
+pub(crate) fn learn(dialect: &mut Dialect) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for prompt in [messages(), Prompt::Text(USER.to_owned()), Prompt::Tokens(vec![TOKEN; 3])] {
-        let mut written = |is_streaming| write(&mut dialect, &prompt, is_streaming);
+        let mut written = |is_streaming| write(dialect, &prompt, is_streaming);
         let (Some(whole), Some(stream)) = (written(false), written(true)) else { continue };
         for form in compared(&whole, &stream) {
             match forms.iter_mut().find(|known| known.path == form.path) {
@@ -128,7 +126,7 @@ pub(crate) fn learn(backend: &Backend) -> Result<Vec<Form>, PluginError> {
             }
         }
     }
-    Ok(forms)
+    forms
 }
 
 fn messages() -> Prompt {
@@ -247,13 +245,13 @@ impl Form {
 
     /// Reads a request's body. Absent if the body is not of this form.
     pub(crate) fn read(&self, path: &str, body: &[u8]) -> Option<ClientRequest> {
-        let body: Value = serde_json::from_slice(body).ok()?;
-        let fields = body.as_object()?;
+        let mut body: Value = serde_json::from_slice(body).ok()?;
         let mut media = Vec::new();
         let mut parts: Vec<Value> = Vec::new();
         for pointer in &self.prompts {
-            parts.extend(body.pointer(pointer).cloned());
+            parts.extend(body.pointer_mut(pointer).map(Value::take));
         }
+        let fields = body.as_object()?;
         if parts.is_empty() {
             return None;
         }
@@ -287,12 +285,12 @@ impl Form {
 }
 
 /// The prompt of the values at its places.
-fn prompt(parts: Vec<Value>, before: Vec<&Value>) -> Option<Content> {
-    if let [only] = parts.as_slice()
+fn prompt(mut parts: Vec<Value>, before: Vec<&Value>) -> Option<Content> {
+    if let [only] = parts.as_mut_slice()
         && before.is_empty()
     {
         match only {
-            Value::String(text) => return Some(Content::Text(text.clone())),
+            Value::String(text) => return Some(Content::Text(std::mem::take(text))),
             Value::Array(items) if items.iter().all(Value::is_u64) && !items.is_empty() => {
                 let ids = items.iter().filter_map(Value::as_u64);
                 let ids: Result<_, _> = ids.map(u32::try_from).collect();

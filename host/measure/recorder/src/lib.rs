@@ -117,9 +117,10 @@ pub enum RecordingError {
 fn reading(settings: &mut Settings) -> Result<reading::Reading, RecordingError> {
     let mut readers = Vec::new();
     for backend in &settings.backends {
-        let forms = form::learn(backend)?;
+        let mut dialect = backend.open()?;
+        let forms = form::learn(&mut dialect);
         if !forms.is_empty() {
-            readers.push(reading::Reader { dialect: backend.open()?, forms });
+            readers.push(reading::Reader { dialect, forms });
         }
     }
     if readers.is_empty() {

@@ -61,7 +61,6 @@ pub(crate) struct State {
     running_blocks: usize,
     sessions: Sessions,
     models: HashMap<Digest, usize>,
-    rows: u64,
     /// The reason why the last row could not be written, until one can.
     trouble: Option<String>,
 }
@@ -356,7 +355,6 @@ impl Reading {
         match self.file.write(&line) {
             Ok(()) => {
                 self.counts.add(Count::Rows);
-                self.state.rows += 1;
                 if self.state.trouble.take().is_some() {
                     tell("rows can be written again");
                 }

@@ -324,11 +324,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let listener = mock::listen(resolved).map_err(unheard(&address))?;
         let scheme = tls.as_ref().map_or("http", |_| "https");
         let at = listener.local_addr().map_err(system)?;
+        let interrupted = interrupted();
         say(&format!("listening on {scheme}://{at}\n")).map_err(system)?;
         let served = Arc::clone(&engine);
         match tls {
-            None => mock::serve(listener, served, interrupted()).await,
-            Some(tls) => mock::serve_tls(listener, tls, served, interrupted()).await,
+            None => mock::serve(listener, served, interrupted).await,
+            Some(tls) => mock::serve_tls(listener, tls, served, interrupted).await,
         }
         if let Some(path) = &args.truth {
             write_truth(path, &engine).map_err(|cause| {
@@ -363,15 +364,20 @@ fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
     out.flush()
 }
 
-pub(super) async fn interrupted() {
+/// Waits for an interrupt. Signals count from this call on, so a caller can listen before it prints
+/// its address. Must be called within a runtime.
+pub(super) fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     // If signals cannot be listened to, the default action still ends the program.
+    let mut interrupts = signal(SignalKind::interrupt()).ok();
     let mut terminations = signal(SignalKind::terminate()).ok();
     let mut hangups = hangups();
-    tokio::select! {
-        Ok(()) = tokio::signal::ctrl_c() => {}
-        _ = received(&mut terminations) => {}
-        _ = received(&mut hangups) => {}
+    async move {
+        tokio::select! {
+            _ = received(&mut interrupts) => {}
+            _ = received(&mut terminations) => {}
+            _ = received(&mut hangups) => {}
+        }
     }
 }
 

@@ -243,21 +243,13 @@ fn stop_on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system)?;
     let (stopped, stop) = watch::channel(false);
-    let (listens, begun) = std::sync::mpsc::channel();
+    let entered = runtime.enter();
+    let interrupted = interrupted();
+    drop(entered);
     std::thread::spawn(move || {
-        runtime.block_on(async {
-            let mut interrupt = std::pin::pin!(interrupted());
-            tokio::select! {
-                biased;
-                () = &mut interrupt => return,
-                () = std::future::ready(()) => { let _ = listens.send(()); }
-            }
-            interrupt.await;
-        });
+        runtime.block_on(interrupted);
         let _ = stopped.send(true);
     });
-    // An interrupt that came first is in `stop` already.
-    let _ = begun.recv();
     Ok(stop)
 }
 

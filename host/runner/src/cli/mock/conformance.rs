@@ -33,8 +33,9 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Fa
         let listener = mock::listen(address).map_err(unheard(given))?;
         let at = listener.local_addr().map_err(system)?;
         let bases: String = by_name.keys().map(|name| format!("  http://{at}/{name}\n")).collect();
+        let interrupted = interrupted();
         say(&format!("listening on http://{at}\n{bases}")).map_err(system)?;
-        mock::serve_mounts(listener, mounts, interrupted()).await;
+        mock::serve_mounts(listener, mounts, interrupted).await;
         Ok(ExitCode::SUCCESS)
     })
 }
