@@ -7,7 +7,7 @@
 //! - `form` reads a request by the form that its backend's `encode` showed, and `answer` the reply
 //!   by `decode`.
 //! - `chain` names blocks, `sessions` finds the session, and `file` writes.
-//! - `weka` makes sessions of rows afterwards.
+//! - `weka` makes sessions of rows afterwards, and `fit` a synthetic scenario.
 //!
 //! The traffic never waits for the recording: events that the thread cannot take are dropped and
 //! counted (`counts`).
@@ -19,6 +19,7 @@ mod answer;
 mod chain;
 mod counts;
 mod file;
+mod fit;
 mod form;
 mod log;
 mod proxy;
@@ -51,7 +52,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub use chain::NoRandom;
 pub use counts::{Count, Counts};
-pub use weka::{SessionsError, sessions};
+pub use fit::{Compared, Recorded, Workload, compare};
+pub use row::RowsError;
+pub use weka::sessions;
 
 /// Keeps this process out of core dumps and debuggers: its memory has prompts, answers and keys.
 pub fn stay_out_of_dumps() -> io::Result<()> {

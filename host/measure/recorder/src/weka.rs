@@ -5,27 +5,13 @@
 //! at a time.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::chain::BLOCK;
-use crate::row::Row;
-
-/// The longest row: a prompt of ten million tokens.
-const LONGEST: u64 = 8 << 20;
-
-/// The reason why sessions cannot be made of rows.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionsError {
-    #[error("`{path}` cannot be read: {cause}")]
-    Read { path: PathBuf, cause: io::Error },
-    #[error(
-        "`{path}`, line {line}, is no row of a recording: {cause}; give the files that `runner record` wrote"
-    )]
-    NoRow { path: PathBuf, line: u64, cause: String },
-}
+use crate::row::{self, Row, RowsError};
 
 /// A request of a session. Times are in seconds; `t` is from the session's beginning.
 #[derive(Serialize)]
@@ -80,17 +66,21 @@ type Entry = (u64, u32, u64, u32);
 
 /// Gives each session of these files as a line, in the order in which they began. Returns their
 /// number. An error of `each` ends it.
-pub fn sessions<E: From<SessionsError>>(
+pub fn sessions<E: From<RowsError>>(
     files: &[PathBuf],
     mut each: impl FnMut(&str) -> Result<(), E>,
 ) -> Result<u64, E> {
     let mut entries: Vec<Entry> = Vec::new();
     for (number, path) in files.iter().enumerate() {
-        index(path, number as u32, &mut entries)?;
+        row::each(path, |row, (offset, length)| {
+            let (session, _) = row.place().ok_or("no number as its session")?;
+            entries.push((session, number as u32, offset, length));
+            Ok(())
+        })?;
     }
     // Sessions are numbered in the order in which they began.
     entries.sort_by_key(|entry| entry.0);
-    let read = |path: &Path, cause| SessionsError::Read { path: path.to_owned(), cause };
+    let read = |path: &Path, cause| RowsError::Read { path: path.to_owned(), cause };
     let opened = files.iter().map(|path| File::open(path).map_err(|cause| read(path, cause)));
     let mut opened = opened.collect::<Result<Vec<_>, _>>()?;
     let mut count = 0;
@@ -112,31 +102,6 @@ pub fn sessions<E: From<SessionsError>>(
         }
     }
     Ok(count)
-}
-
-/// Notes the place of each row. A last line that a crash cut is left out.
-fn index(path: &Path, number: u32, entries: &mut Vec<Entry>) -> Result<(), SessionsError> {
-    let read = |cause| SessionsError::Read { path: path.to_owned(), cause };
-    let mut file = BufReader::new(File::open(path).map_err(read)?);
-    let (mut line, mut offset) = (Vec::new(), 0);
-    for count in 1.. {
-        line.clear();
-        let length = (&mut file).take(LONGEST).read_until(b'\n', &mut line).map_err(read)?;
-        if length == 0 || (line.last() != Some(&b'\n') && length as u64 != LONGEST) {
-            break;
-        }
-        let row = serde_json::from_slice::<Row>(&line).map_err(|cause| cause.to_string());
-        let row =
-            row.and_then(|row| row.place().ok_or_else(|| "no number as its session".to_owned()));
-        let (session, _) = row.map_err(|cause| SessionsError::NoRow {
-            path: path.to_owned(),
-            line: count,
-            cause,
-        })?;
-        entries.push((session, number, offset, length as u32));
-        offset += length as u64;
-    }
-    Ok(())
 }
 
 fn session(number: u64, rows: &[Row]) -> Option<Session<'_>> {

@@ -44,6 +44,7 @@ const CUT: usize = 400;
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
         runner plan traffic.jsonl --tokenizer NAME         a trace: lengths, times, sessions, cache hits by size\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
+        runner plan traffic.jsonl --format html --output plan.html   the same as a page\n  \
         runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
         runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n  \
         runner plan qa.toml --export qa.jsonl --answers runs/QA   the run's answers as rows for a judge\n\n\
@@ -115,6 +116,8 @@ enum Format {
     Text,
     /// JSON that follows `runner schema outlook`
     Json,
+    /// A page with charts, in one file that needs no network
+    Html,
     /// Histograms as vector drawings
     Svg,
     /// Histograms as pixel images
@@ -125,15 +128,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let picture = match args.format {
         Format::Svg => Some(Picture::Svg),
         Format::Png => Some(Picture::Png),
-        Format::Text | Format::Json => None,
+        Format::Text | Format::Json | Format::Html => None,
     };
     check_chart(args.chart.as_deref(), picture.is_some())?;
     described(&args.scenarios, &args.flags, "plan", "")?;
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
-    if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
-        return Err(one_at_a_time(sources.len(), "scenario", "charts and exported rows"));
+    let is_single = picture.is_some() || args.format == Format::Html || args.export.is_some();
+    if sources.len() > 1 && is_single {
+        return Err(one_at_a_time(sources.len(), "scenario", "pages, charts and exported rows"));
     }
     let mut out = if picture.is_none() { Some(Destination::open(&args.output)?) } else { None };
     let mut interrupted = false;
@@ -150,6 +154,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         } else if let Some(out) = &mut out {
             match args.format {
                 Format::Json => out.json(&json(&outlook)?)?,
+                Format::Html => out.text(&outlook::page(&outlook).html())?,
                 _ => out.text(&outlook::text(&outlook))?,
             };
         }

@@ -1,5 +1,7 @@
 //! `runner record`: a proxy that records traffic as an anonymous workload.
 
+mod fitted;
+
 use std::net::TcpListener;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use model::connection::Trust;
 use model::duration::Span;
 use model::target::{Target, with_scheme};
 use reader::{Located, Size};
-use recorder::{Coarseness, Counts, Recording, RecordingError, SessionsError, Settings, Sides};
+use recorder::{Coarseness, Counts, Recording, RecordingError, RowsError, Settings, Sides};
 use session::resolve::on_all_routes;
 use session::{Source, TextTokenizer};
 
@@ -39,12 +41,13 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         runner record --to http://10.0.0.7:8000 traffic.jsonl           then send clients to port 8100\n  \
         runner record --to http://10.0.0.7:8000 --tokenizer Qwen/Qwen3-8B --sessions agents.jsonl traffic.jsonl\n  \
         runner record --sessions agents.jsonl traffic.jsonl             sessions of rows that are there, as after a crash\n  \
+        runner record --fit synthetic.toml traffic.jsonl                a small scenario with its distributions\n  \
         runner plan traffic.jsonl                                       describe it\n  \
         runner traffic.jsonl --base-url URL --backend vllm --ignore-eos replay it, with answers of the recorded length\n\n\
         `runner guide recording` has the rules of sessions, and the facts that a recording gives away.\n\n\
         Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
 pub struct Args {
-    /// File for the rows, which must not exist; without --to, the files of a recording
+    /// File for the rows, which must not exist; without --to and --from-log, the files of a recording
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// URL of the server
@@ -108,6 +111,10 @@ pub struct Args {
     /// Write the sessions to this file at the end, in the format `weka`
     #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_SESSIONS", value_hint = ValueHint::FilePath, help_heading = "Rows")]
     sessions: Option<PathBuf>,
+    /// Write a small synthetic scenario with the recording's distributions to this file, and print
+    /// its distance from the recording by statistic
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_FIT", value_hint = ValueHint::FilePath, help_heading = "Rows")]
+    fit: Option<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -117,9 +124,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let rows = match (&args.to, &args.from_log, args.files.as_slice()) {
         (Some(to), _, [file]) => args.record(to, file)?,
         (_, Some(log), [file]) => args.read(log, file)?,
-        (None, None, files) if args.sessions.is_some() => files.to_vec(),
+        (None, None, files) if args.sessions.is_some() || args.fit.is_some() => files.to_vec(),
         (None, None, _) => {
-            let message = "no traffic: pass --to URL, --from-log LOG, or --sessions FILE to make sessions of rows that are there";
+            let message = "no traffic: pass --to URL or --from-log LOG; or --sessions FILE or --fit FILE, which read rows that are there";
             return Err(Failure::command_line(message));
         }
         _ => return Err(Failure::command_line("a recording has one FILE of rows; give one")),
@@ -129,6 +136,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let count = recorder::sessions(&rows, |session| out.text(session).map(drop))?;
         out.finish()?;
         tell(format_args!("{count} sessions are in {}", path.display()));
+    }
+    if let Some(path) = &args.fit {
+        fitted::write(path, &rows, args.tokenizer.as_deref())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -270,8 +280,8 @@ impl From<RecordingError> for Failure {
     }
 }
 
-impl From<SessionsError> for Failure {
-    fn from(error: SessionsError) -> Self {
+impl From<RowsError> for Failure {
+    fn from(error: RowsError) -> Self {
         Failure::input(error)
     }
 }

@@ -1,6 +1,7 @@
 //! The user's configuration, and which combinations are invalid.
 
 use dialogue::setting::{Setting, check_wait};
+use dialogue::systems::SystemPrompt;
 use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::Error;
 use runner_plugin::lengths::{Distribution, Lengths};
@@ -58,6 +59,9 @@ pub struct Config {
     /// Number of system prompts. They are handed out to the conversations in turn; with 1, the
     /// default, all share one; with 0, each has its own.
     pub system_groups: Option<u32>,
+    /// System prompts of synthetic conversations, in place of `system-len` and `system-groups`: each
+    /// conversation has one of these, by weight.
+    pub system_prompts: Option<Vec<SystemPrompt>>,
 }
 
 impl Default for Config {
@@ -81,6 +85,7 @@ impl Default for Config {
             first_input_len: None,
             system_len: None,
             system_groups: None,
+            system_prompts: None,
         }
     }
 }
@@ -166,6 +171,12 @@ impl Config {
         if let Some(Setting::Drawn(distribution)) = &self.think_time {
             check_wait("think-time", distribution)?;
         }
+        let is_drawn = self.system_len.is_some() || self.system_groups.is_some();
+        if self.system_prompts.is_some() && is_drawn {
+            return Err(Error::config(
+                "`system-prompts` replaces `system-len` and `system-groups`: set one or the others",
+            ));
+        }
         Ok(())
     }
 
@@ -193,6 +204,7 @@ impl Config {
             refuse("first-input-len", self.first_input_len.is_some());
             refuse("system-len", self.system_len.is_some());
             refuse("system-groups", self.system_groups.is_some());
+            refuse("system-prompts", self.system_prompts.is_some());
         }
         if wrong.is_empty() {
             return Ok(());

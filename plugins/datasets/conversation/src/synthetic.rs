@@ -52,7 +52,10 @@ impl Synthetic {
             None => later.clone(),
             given => lengths("first-input-len", given.as_ref(), 128)?,
         };
-        let systems = Systems::new(seed, config.system_len.as_ref(), config.system_groups)?;
+        let systems = match &config.system_prompts {
+            Some(listed) => Some(Systems::listed(seed, listed)?),
+            None => Systems::new(seed, config.system_len.as_ref(), config.system_groups)?,
+        };
         Ok(Self {
             seed,
             tokenizer,
@@ -106,7 +109,9 @@ impl Synthetic {
             && let Some(first) = turns.first_mut()
         {
             let system = systems.prompt(number, &self.writer, &*self.tokenizer)?;
-            first.messages.insert(0, Message::text(Role::System, system));
+            if !system.is_empty() {
+                first.messages.insert(0, Message::text(Role::System, system));
+            }
         }
         Ok(Conversation {
             place: format!("conversation {}", number + 1),

@@ -1,8 +1,10 @@
-//! System prompts that are drawn: one for all sessions, one for each group of them, or one for
-//! each.
+//! System prompts that are drawn: one for all sessions, one for each group of them, one for each,
+//! or one of a list by weight.
 
-use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::lengths::{Choice, Distribution, Lengths};
 use runner_plugin::{Error, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::draw::generator;
 use crate::setting::lengths;
@@ -15,11 +17,27 @@ const KEPT_BYTES: usize = 16 << 20;
 /// Changes the seed, since a system prompt belongs to no session.
 const APART: u64 = 0x5e55_1045;
 
+/// A system prompt of the key `system-prompts`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SystemPrompt {
+    /// Its tokens; 0 for conversations without one.
+    pub tokens: u32,
+    /// Frequency, in proportion to the weights of the others.
+    pub weight: f64,
+}
+
+enum Kind {
+    /// That many prompts, in turn; 0 for one each.
+    InTurn(Lengths, u64),
+    /// One of these lengths.
+    Listed(Choice, Vec<u32>),
+}
+
 /// Writes system prompts. Each is a function of the seed and its group's number alone.
 pub struct Systems {
     seed: u64,
-    lengths: Lengths,
-    groups: u64,
+    kind: Kind,
     /// By their group, the latest last.
     kept: Vec<(u64, String)>,
 }
@@ -34,22 +52,36 @@ impl Systems {
     ) -> Result<Option<Self>, Error> {
         let Some(given) = given else { return Ok(None) };
         let lengths = lengths("system-len", Some(given), 1)?;
-        let groups = groups.unwrap_or(1).into();
-        Ok(Some(Self { seed: seed ^ APART, lengths, groups, kept: Vec::new() }))
+        let kind = Kind::InTurn(lengths, groups.unwrap_or(1).into());
+        Ok(Some(Self { seed: seed ^ APART, kind, kept: Vec::new() }))
     }
 
+    /// The prompts of the key `system-prompts`.
+    pub fn listed(seed: u64, given: &[SystemPrompt]) -> Result<Self, Error> {
+        let choice = Choice::weighted("system-prompts", given.iter().map(|given| given.weight))?;
+        let tokens = given.iter().map(|given| given.tokens).collect();
+        Ok(Self { seed: seed ^ APART, kind: Kind::Listed(choice, tokens), kept: Vec::new() })
+    }
+
+    /// The system prompt of a session; empty if it has none.
     pub fn prompt(
         &mut self,
         session: u64,
         writer: &Writer,
         tokenizer: &dyn Tokenizer,
     ) -> Result<String, Error> {
-        let group = session.checked_rem(self.groups).unwrap_or(session);
+        let group = match &self.kind {
+            Kind::InTurn(_, groups) => session.checked_rem(*groups).unwrap_or(session),
+            Kind::Listed(choice, _) => choice.draw(&mut generator(self.seed, session, 2)) as u64,
+        };
         if let Some((_, known)) = self.kept.iter().find(|(of, _)| *of == group) {
             return Ok(known.clone());
         }
         let wanted = TextRequest {
-            tokens: self.lengths.draw(&mut generator(self.seed, group, 0)),
+            tokens: match &self.kind {
+                Kind::InTurn(lengths, _) => lengths.draw(&mut generator(self.seed, group, 0)),
+                Kind::Listed(_, tokens) => tokens[group as usize],
+            },
             random: generator(self.seed, group, 1),
         };
         let written = writer.write(tokenizer, &[wanted])?;
@@ -73,6 +105,24 @@ mod tests {
     use runner_plugin_testing::tokenizer::Pairs;
 
     use super::*;
+
+    #[test]
+    fn listed_prompts_come_by_weight() {
+        let writer = Writer::open(&Named::default()).expect("a writer");
+        let listed = [(40, 6.0), (0, 3.0), (17, 1.0)];
+        let listed = listed.map(|(tokens, weight)| SystemPrompt { tokens, weight });
+        let mut systems = Systems::listed(7, &listed).expect("systems");
+        let mut counts = std::collections::BTreeMap::new();
+        for session in 0..1000 {
+            let prompt = systems.prompt(session, &writer, &Pairs).expect("a prompt");
+            *counts.entry(prompt.len()).or_insert(0) += 1;
+        }
+        let [none, short, long] = counts.into_values().collect::<Vec<u64>>()[..] else {
+            panic!("other than three prompts")
+        };
+        assert!((250..350).contains(&none) && (70..130).contains(&short), "{none}, {short}");
+        assert!((550..650).contains(&long), "{long}");
+    }
 
     #[test]
     fn sessions_of_a_group_share_a_prompt() {

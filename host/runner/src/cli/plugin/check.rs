@@ -10,6 +10,7 @@ use super::facts::{self, Description, row};
 use super::options::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
 use crate::cli::failure::Failure;
+use crate::cli::print::columns;
 use model::plugin::Limits;
 use plugins::PluginError;
 use plugins::examine::{self, AtRest, Moment};
@@ -150,7 +151,7 @@ fn text(facts: &Facts) -> String {
         ]);
         rows.extend(loaded.description.server());
     }
-    text += &facts::columns(&rows);
+    text += &columns(&rows);
     if let Some(imports) = &facts.imports {
         let imports: Vec<[String; 3]> = (imports.iter())
             .map(|import| {
@@ -159,7 +160,7 @@ fn text(facts: &Facts) -> String {
             })
             .collect();
         text += "\nimports\n";
-        text += &if imports.is_empty() { "  none\n".to_owned() } else { facts::columns(&imports) };
+        text += &if imports.is_empty() { "  none\n".to_owned() } else { columns(&imports) };
     }
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";
@@ -187,5 +188,5 @@ fn limits(limits: &Limits) -> String {
             row(name, value)
         })
         .collect();
-    facts::columns(&rows)
+    columns(&rows)
 }

@@ -9,6 +9,7 @@ use super::options::{Folders, Form, Sandbox, meant};
 use crate::author::keys::example;
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
+use crate::cli::print::columns;
 use model::plugin::Kind;
 use plugins::examine;
 
@@ -71,6 +72,6 @@ fn text(plate: &Plate, kind: Kind) -> String {
         .collect();
     let mut rows = vec![description.contract(), row("sha256", sha256.clone())];
     rows.extend(description.server());
-    let (headline, rows) = (description.headline(), facts::columns(&rows));
+    let (headline, rows) = (description.headline(), columns(&rows));
     format!("{headline}{rows}\n{keys}\nIn a scenario, with all defaults:\n{example}")
 }

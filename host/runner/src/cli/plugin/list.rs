@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::facts;
 use super::options::{Folders, Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
 use crate::cli::flags::{backends, datasets};
-use crate::cli::print::tell;
+use crate::cli::print::{columns, tell};
 use model::plugin::Kind;
 use plugins::load;
 use plugins::{PluginError, examine};
@@ -173,7 +172,7 @@ fn text(listing: &Listing) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        text += &format!("{}\n{}", kinds[0].kind.folder(), facts::columns(&rows));
+        text += &format!("{}\n{}", kinds[0].kind.folder(), columns(&rows));
     }
     if listing.plugins.is_empty() {
         text += "No plugins: this runner was built without any, and no folder contains one.\n";
@@ -191,7 +190,7 @@ fn text(listing: &Listing) -> String {
         .collect();
     text += &format!(
         "\nnames that vllm bench serve and SGLang's client have for them\n{}",
-        facts::columns(&rows)
+        columns(&rows)
     );
     text
 }

@@ -1,11 +1,12 @@
-//! The charts of an outlook: a histogram of each distribution.
+//! The charts of an outlook: a histogram of each distribution, and the tokens in flight.
 
 use crate::chart::{
-    Axis, Chart, Form, Key, Mark, Panel, Rows, Rule, Shape, Side, Snap, Ticks, Tone, scale,
+    Axis, Cell, Chart, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks, Tone,
+    scale,
 };
 use crate::charts::histogram as bars_of;
-use model::number::{count, short};
-use runs::outlook::{Bar, Lengths, Outlook};
+use model::number::{count, plural, short};
+use runs::outlook::{Bar, InFlight, Lengths, Outlook};
 
 /// The histograms of an outlook, for the data that it has.
 pub fn charts(outlook: &Outlook) -> Vec<Chart> {
@@ -18,10 +19,43 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
         ("session-requests", "Requests per session", "requests", sessions.requests.as_ref()),
         ("delays", "Delays after earlier requests", "s", sessions.delays.as_ref()),
     ];
-    drawn
+    let histograms = drawn
         .into_iter()
-        .filter_map(|(name, title, unit, lengths)| Some(histogram(name, title, unit, lengths?)))
-        .collect()
+        .filter_map(|(name, title, unit, lengths)| Some(histogram(name, title, unit, lengths?)));
+    histograms.chain(outlook.in_flight.as_ref().map(in_flight)).collect()
+}
+
+/// The most tokens in flight over time.
+fn in_flight(flight: &InFlight) -> Chart {
+    let spans = &flight.spans;
+    let bars = spans.iter().map(|span| {
+        let y = span.count as f64;
+        let text = format!("{} tokens", count(span.count));
+        let cell = Cell { x: f64::midpoint(span.from, span.to), y, text };
+        (Point { x: span.from, to: span.to, y: Some(y) }, Some(cell))
+    });
+    let (points, cells) = bars.unzip();
+    let end = spans.last().map_or(1.0, |span| span.to);
+    let most = scale::round_end(flight.most_tokens as f64, 4);
+    let y = Axis::new("most tokens", 0.0, most, Ticks::Numbers);
+    let marks = vec![Mark::new(0, Shape::Bars, points).with_column("tokens", cells)];
+    Chart {
+        name: "in-flight".to_owned(),
+        title: "Tokens in flight".to_owned(),
+        note: "The most tokens of prompts and answers at a time in each span, by the recorded durations."
+            .to_owned(),
+        seen: format!(
+            "At most {} tokens of {} are in flight at a time.",
+            count(flight.most_tokens),
+            plural(flight.most_requests, "request")
+        ),
+        x: Axis::new("Time (s)", 0.0, end, Ticks::Numbers),
+        panels: vec![Panel::new(y, 220.0, marks)],
+        keys: vec![Key { label: "Tokens in flight".to_owned(), tone: Tone::Series(0) }],
+        rows: Rows::new("s", spans.iter().map(|bar| range(bar, "s")).collect(), Snap::X),
+        log: None,
+        form: Form::Full,
+    }
 }
 
 pub(super) fn range(bar: &Bar, unit: &str) -> String {

@@ -1,4 +1,4 @@
-//! An outlook as text.
+//! An outlook as text, and its facts in words.
 
 use std::fmt::Write;
 
@@ -14,13 +14,10 @@ const BAR: usize = 40;
 /// The outlook as text, with a newline at its end.
 pub fn text(outlook: &Outlook) -> String {
     let mut page = Page::default();
-    page.head(&format!("What {} would send", plain(&outlook.name)));
-    load(&mut page, outlook);
-    sessions(&mut page, outlook);
-    lengths(&mut page, outlook);
-    cache(&mut page, outlook);
-    remarks(&mut page, outlook);
-    page.line("digest", &format!("sha256 {}", outlook.digest));
+    let _ = writeln!(page.0, "{}\n", title(outlook));
+    for (label, words) in facts(outlook) {
+        let _ = writeln!(page.0, "{label:<LABELS$}{words}");
+    }
     let histograms = [
         ("tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
         ("tokens requested", "tokens", outlook.output.tokens.as_ref()),
@@ -43,7 +40,23 @@ pub fn text(outlook: &Outlook) -> String {
     page.0
 }
 
-fn load(page: &mut Page, outlook: &Outlook) {
+pub(super) fn title(outlook: &Outlook) -> String {
+    format!("What {} would send", plain(&outlook.name))
+}
+
+/// The facts in words, each with its label.
+pub(super) fn facts(outlook: &Outlook) -> Vec<(&'static str, String)> {
+    let mut facts = Facts::default();
+    load(&mut facts, outlook);
+    sessions(&mut facts, outlook);
+    lengths(&mut facts, outlook);
+    cache(&mut facts, outlook);
+    remarks(&mut facts, outlook);
+    facts.line("digest", &format!("sha256 {}", outlook.digest));
+    facts.0
+}
+
+fn load(facts: &mut Facts, outlook: &Outlook) {
     let name = plain(&outlook.model);
     let model = if outlook.model_is_placeholder {
         format!(
@@ -52,10 +65,10 @@ fn load(page: &mut Page, outlook: &Outlook) {
     } else {
         name
     };
-    page.line("model", &model);
-    page.line("backend", &plain(&outlook.backend));
-    page.line("dataset", &plain(&outlook.dataset));
-    page.line("tokenizer", &tokenizer(&outlook.tokenizer));
+    facts.line("model", &model);
+    facts.line("backend", &plain(&outlook.backend));
+    facts.line("dataset", &plain(&outlook.dataset));
+    facts.line("tokenizer", &tokenizer(&outlook.tokenizer));
     let many = count(outlook.requests);
     let requests = match outlook.end {
         End::Whole => many,
@@ -65,16 +78,16 @@ fn load(page: &mut Page, outlook: &Outlook) {
         End::Limit => format!("{many}: the limit of this outlook (--at-most); a run goes on"),
         End::Interrupted => format!("{many}: interrupted here; a run goes on"),
     };
-    page.line("requests", &requests);
+    facts.line("requests", &requests);
     if outlook.warmup > 0 {
         let warmup = plural(outlook.warmup, "further request");
-        page.line("warmup", &format!("{warmup}, before the measurement"));
+        facts.line("warmup", &format!("{warmup}, before the measurement"));
     }
     if let Some(faulty) = &outlook.faulty {
         let these = plural(faulty.count, "request");
-        page.line("cannot be sent", &format!("{these}; the first: {}", plain(&faulty.first)));
+        facts.line("cannot be sent", &format!("{these}; the first: {}", plain(&faulty.first)));
     }
-    page.line("arrival", &plain(&outlook.arrival));
+    facts.line("arrival", &plain(&outlook.arrival));
     if let Some(users) = &outlook.users {
         let think = users.think.as_ref();
         let think = think.map(|think| format!(", thinking {think} after each answer"));
@@ -83,7 +96,7 @@ fn load(page: &mut Page, outlook: &Outlook) {
             plural(users.count.into(), "user"),
             think.unwrap_or_default()
         );
-        page.line("users", &words);
+        facts.line("users", &words);
     }
     if let Some(due) = &outlook.due {
         let words = match due.per_second {
@@ -95,7 +108,7 @@ fn load(page: &mut Page, outlook: &Outlook) {
                 short(rate, 4)
             ),
         };
-        page.line("due", &words);
+        facts.line("due", &words);
     }
 }
 
@@ -108,14 +121,14 @@ fn tokenizer(tokenizer: &Tokenizer) -> String {
     }
 }
 
-fn sessions(page: &mut Page, outlook: &Outlook) {
+fn sessions(facts: &mut Facts, outlook: &Outlook) {
     let sessions = &outlook.sessions;
     let Some(requests) = &sessions.requests else {
-        page.line("sessions", "none: every request stands alone");
+        facts.line("sessions", "none: every request stands alone");
         return;
     };
     let words = format!("{}, with {} each", count(sessions.count), spread(requests));
-    page.line("sessions", &words);
+    facts.line("sessions", &words);
     if sessions.forks > 0 || sessions.joins > 0 {
         let words = format!(
             "{} with several that depend on it (at most {}), {} that wait for several",
@@ -123,10 +136,10 @@ fn sessions(page: &mut Page, outlook: &Outlook) {
             count(sessions.widest),
             count(sessions.joins)
         );
-        page.line("forks and joins", &words);
+        facts.line("forks and joins", &words);
     }
     if let Some(delays) = &sessions.delays {
-        page.line("delays (s)", &spread(delays));
+        facts.line("delays (s)", &spread(delays));
     }
     if let Some(stand) = &sessions.stand_ins {
         let mut parts = Vec::new();
@@ -146,14 +159,14 @@ fn sessions(page: &mut Page, outlook: &Outlook) {
             if stand.requests == 1 { "contains" } else { "contain" },
             parts.join(" or ")
         );
-        page.line("live answers", &words);
+        facts.line("live answers", &words);
     }
 }
 
-fn lengths(page: &mut Page, outlook: &Outlook) {
+fn lengths(facts: &mut Facts, outlook: &Outlook) {
     let input = &outlook.input;
     if let Some(tokens) = &input.tokens {
-        page.line("prompt tokens", &spread(tokens));
+        facts.line("prompt tokens", &spread(tokens));
     }
     let mut counted = Vec::new();
     if input.by_dataset > 0 {
@@ -169,10 +182,10 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
     if input.unknown > 0 {
         counted.push(format!("{} not counted", count(input.unknown)));
     }
-    page.line("  counted", &counted.join(", "));
+    facts.line("  counted", &counted.join(", "));
     let output = &outlook.output;
     if let Some(tokens) = &output.tokens {
-        page.line("output tokens", &spread(tokens));
+        facts.line("output tokens", &spread(tokens));
     }
     if output.unlimited > 0 {
         let words = format!(
@@ -180,9 +193,9 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
             plural(output.unlimited, "request"),
             if output.unlimited == 1 { "sets" } else { "set" }
         );
-        page.line("  unlimited", &words);
+        facts.line("  unlimited", &words);
     }
-    page.line("bodies", &bytes(outlook.request_bytes));
+    facts.line("bodies", &bytes(outlook.request_bytes));
     if !outlook.classes.is_empty() {
         let mut classes: Vec<_> = outlook.classes.iter().collect();
         classes.sort_by_key(|(name, number)| (std::cmp::Reverse(**number), *name));
@@ -192,11 +205,11 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
         if classes.len() > 12 {
             words.push(format!("{} more", classes.len() - 12));
         }
-        page.line("classes", &words.join(", "));
+        facts.line("classes", &words.join(", "));
     }
 }
 
-fn cache(page: &mut Page, outlook: &Outlook) {
+fn cache(facts: &mut Facts, outlook: &Outlook) {
     let Some(cache) = &outlook.cache else { return };
     let least = if cache.is_bounded { "at least " } else { "" };
     let words = format!(
@@ -205,13 +218,13 @@ fn cache(page: &mut Page, outlook: &Outlook) {
         count(cache.tokens),
         cache.page
     );
-    page.line("prefix cache", &words);
+    facts.line("prefix cache", &words);
     let sizes = cache.sizes.iter();
     let sizes =
         sizes.map(|size| format!("{} {}", short(size.tokens as f64, 4), percent(size.share)));
     let sizes = sizes.collect::<Vec<_>>().join(", ");
     if !sizes.is_empty() {
-        page.line("  by its tokens", &format!("at best {sizes}"));
+        facts.line("  by its tokens", &format!("at best {sizes}"));
     }
     if let Some(flight) = &outlook.in_flight {
         let words = format!(
@@ -219,11 +232,11 @@ fn cache(page: &mut Page, outlook: &Outlook) {
             count(flight.most_tokens),
             plural(flight.most_requests, "request")
         );
-        page.line("in flight", &words);
+        facts.line("in flight", &words);
     }
 }
 
-fn remarks(page: &mut Page, outlook: &Outlook) {
+fn remarks(facts: &mut Facts, outlook: &Outlook) {
     for remark in &outlook.remarks {
         let first = remark.first.as_ref().map(|first| format!("; the first: {}", plain(first)));
         let words = format!(
@@ -233,7 +246,7 @@ fn remarks(page: &mut Page, outlook: &Outlook) {
             plain(&remark.reason),
             first.unwrap_or_default()
         );
-        page.line("by the dataset", &words);
+        facts.line("by the dataset", &words);
     }
 }
 
@@ -254,19 +267,20 @@ fn spread(lengths: &Lengths) -> String {
 }
 
 #[derive(Default)]
+struct Facts(Vec<(&'static str, String)>);
+
+impl Facts {
+    fn line(&mut self, label: &'static str, value: &str) {
+        if !value.is_empty() {
+            self.0.push((label, value.to_owned()));
+        }
+    }
+}
+
+#[derive(Default)]
 struct Page(String);
 
 impl Page {
-    fn head(&mut self, title: &str) {
-        let _ = writeln!(self.0, "{title}\n");
-    }
-
-    fn line(&mut self, label: &str, value: &str) {
-        if !value.is_empty() {
-            let _ = writeln!(self.0, "{label:<LABELS$}{value}");
-        }
-    }
-
     fn bars(&mut self, title: &str, unit: &str, bars: &[Bar]) {
         let _ = writeln!(self.0, "\n{title}");
         let names: Vec<String> = bars.iter().map(|bar| range(bar, unit)).collect();
