@@ -231,3 +231,33 @@ fn rows_outlive_the_recorder() {
     assert_eq!(rotated.sessions.len(), 6);
     assert!(rotated.rows.len() < 6 && rotated.folder.path().join("rows.1.jsonl").exists());
 }
+
+/// Idle clients take a descriptor each and a request two. Where they run out, clients wait.
+#[test]
+fn clients_beyond_the_descriptors_wait() {
+    let url = serve(|stream| {
+        read_request(stream)?;
+        reply(
+            stream,
+            "200 OK",
+            "",
+            JSON,
+            r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}"#,
+        )
+    });
+    let recorder = Recorder::start_as(runner_behind("ulimit -n 160; exec \"$@\""), &url, "");
+    let address = recorder.address().to_owned();
+    let idle: Vec<TcpStream> = (0..90).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let clients = (0..30).map(|_| {
+        let address = address.clone();
+        std::thread::spawn(move || post(&address, "/v1/chat/completions", "", CHAT.as_bytes()))
+    });
+    let clients: Vec<_> = clients.collect();
+    // Whoever waits is served once the idle clients are gone.
+    drop(idle);
+    for client in clients {
+        let answer = client.join().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert_eq!(recorder.end().rows.len(), 30);
+}

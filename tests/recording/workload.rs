@@ -261,3 +261,64 @@ fn a_trace_is_described_without_a_scenario() {
     let found = outlook["in-flight"]["most-requests"].as_u64().unwrap();
     assert!(found.abs_diff(most as u64) <= 1, "{found} and {most}");
 }
+
+/// Conversations with one of two system prompts, of 5 and of 11 blocks, and questions of all lengths.
+fn conversations(count: u64) -> String {
+    let (mut numbers, mut next, mut time, mut rows) = (Numbers(11), 1_000_000, 0, Vec::new());
+    for session in 0..count {
+        time += numbers.below(30) * numbers.below(30);
+        let (system, blocks) = if numbers.below(4) == 0 { (2_000, 11) } else { (1_000, 5) };
+        let mut ids: Vec<u64> = (system..system + blocks).collect();
+        let (mut length, mut at) = (64 * blocks + 1, time);
+        for turn in 0..1 + numbers.below(3) * numbers.below(3) {
+            length += 1 + numbers.below(25) * numbers.below(25);
+            ids.truncate(length as usize / 64);
+            while (ids.len() as u64) < length.div_ceil(64) {
+                next += 1;
+                ids.push(next);
+            }
+            let (answer, pause) = (1 + numbers.below(200), numbers.below(3_000));
+            let mut row = json!({"timestamp": at, "session_id": session.to_string(), "input_length": length,
+                "output_length": answer, "hash_ids": ids, "block_size": 64, "api_time": 0.25});
+            if turn > 0 {
+                row["delay"] = json!(pause);
+            }
+            rows.push(row);
+            length += answer;
+            at += 250 + pause;
+        }
+    }
+    rows.sort_by_key(|row| row["timestamp"].as_u64());
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+#[test]
+fn a_fit_has_the_distributions_of_the_recording() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("rows.jsonl"), conversations(400)).unwrap();
+    let runner = |line: &str| {
+        let mut command = runner();
+        run(command.args(words(line)).current_dir(folder.path())).with_code(0).stdout
+    };
+    let table = runner("record --fit fit.toml rows.jsonl");
+    let means = table.lines().filter(|line| line.contains(" mean "));
+    let distances: Vec<f64> =
+        means.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+    // Gaps, requests of a conversation, prompts, answers and pauses. Of two samples of 400, one in a
+    // thousand is 0.138 apart by chance.
+    assert_eq!(distances.len(), 5, "{table}");
+    assert!(distances.iter().all(|distance| *distance < 0.138), "{table}");
+    let points = table.lines().find(|line| line.contains("prefix cache")).unwrap();
+    let points: f64 = points.rsplit(' ').nth(1).unwrap().parse().unwrap();
+    assert!(points.abs() < 5.0, "{table}");
+    // The scenario states its distance, and runs.
+    let scenario = std::fs::read_to_string(folder.path().join("fit.toml")).unwrap();
+    assert!(scenario.contains(table.lines().last().unwrap()), "{scenario}");
+    let plan: Value = serde_json::from_str(&runner("plan fit.toml --format json")).unwrap();
+    assert_eq!(plan["sessions"]["count"], 400);
+    for (plan, chart) in [("rows.jsonl", "Tokens in flight"), ("fit.toml", "Requests per session")]
+    {
+        let page = runner(&format!("plan {plan} --format html"));
+        assert!(page.contains(chart) && page.contains("best possible hits"), "{plan}");
+    }
+}

@@ -62,6 +62,13 @@ pub fn stay_out_of_dumps() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(io::Error::from)
 }
 
+/// Lets threads of traffic go first. On Linux, `None` is the calling thread, not its process
+/// (setpriority(2), "C library/kernel differences").
+fn yield_to_traffic() {
+    // Without the system's consent, rows only cost the traffic more time.
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
 /// The two sides of the proxy.
 pub struct Sides {
     pub target: Target,
@@ -215,17 +222,20 @@ impl Recording {
     ) -> io::Result<Vec<PathBuf>> {
         listener.set_nonblocking(true)?;
         let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
-        let most = proxy::CONNECTIONS / threads;
+        let bounds = proxy::Bounds::new(threads);
         let Recording { proxy, reading, events, .. } = self;
         thread::scope(|scope| {
-            let rows = scope.spawn(move || reading.run(&events, tell));
+            let rows = scope.spawn(move || {
+                yield_to_traffic();
+                reading.run(&events, tell)
+            });
             let mut serving = Vec::new();
             for _ in 0..threads {
                 let (proxy, listener) = (Arc::clone(&proxy), listener.try_clone()?);
                 let stop = stop.clone();
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 serving.push(scope.spawn(move || {
-                    let served = runtime.block_on(proxy.serve(listener, most, stop));
+                    let served = runtime.block_on(proxy.serve(listener, bounds, stop));
                     // Connections end here, and with them the exchanges that have not ended.
                     drop(runtime);
                     served

@@ -32,7 +32,9 @@ use crate::counts::Count;
 use crate::tap::{Passing, RequestHead, Tap, Tapped};
 
 /// The most connections of clients at a time; further ones wait to be accepted.
-pub(crate) const CONNECTIONS: usize = 32_768;
+const CONNECTIONS: usize = 32_768;
+/// Descriptors that a process has where the system does not tell.
+const LEAST_DESCRIPTORS: usize = 1024;
 /// Requests at a time on one connection of HTTP/2.
 const STREAMS: u32 = 4_096;
 /// Time for a connection to the server.
@@ -54,6 +56,26 @@ pub(crate) struct Proxy {
     pub(crate) tap: Tap,
 }
 
+/// The bounds of a thread on its clients' connections, within the process's descriptors. An idle
+/// client takes one descriptor, a request two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Connections; further ones wait to be accepted.
+    most: usize,
+    /// Connections that get a connection to the server before their first request.
+    ahead: usize,
+}
+
+impl Bounds {
+    /// For one of this many threads.
+    pub(crate) fn new(threads: usize) -> Self {
+        let limit = load::descriptors::allow(2 * CONNECTIONS as u64);
+        let descriptors = limit.map_or(LEAST_DESCRIPTORS, |limit| limit as usize);
+        let most = CONNECTIONS.min(descriptors / 8 * 5) / threads;
+        Bounds { most: most.max(1), ahead: descriptors / 4 / threads }
+    }
+}
+
 /// The connection to the server.
 enum Link {
     Http1(http1::SendRequest<Tapped>),
@@ -65,7 +87,7 @@ impl Proxy {
     pub(crate) async fn serve(
         self: Arc<Self>,
         listener: StdListener,
-        most: usize,
+        bounds: Bounds,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let listener = TcpListener::from_std(listener)?;
@@ -74,10 +96,11 @@ impl Proxy {
             tokio::select! {
                 _ = stop.changed() => return Ok(()),
                 Some(_) = connections.join_next() => {}
-                accepted = listener.accept(), if connections.len() < most => match accepted {
+                accepted = listener.accept(), if connections.len() < bounds.most => match accepted {
                     Ok((stream, _)) => {
                         let _ = stream.set_nodelay(true);
-                        connections.spawn(Arc::clone(&self).converse(stream));
+                        let is_ahead = connections.len() < bounds.ahead;
+                        connections.spawn(Arc::clone(&self).converse(stream, is_ahead));
                     }
                     // Out of descriptors, or a client that was gone before it was accepted.
                     Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -86,30 +109,33 @@ impl Proxy {
         }
     }
 
-    async fn converse(self: Arc<Self>, stream: TcpStream) {
+    /// `is_ahead` if the connection to the server begins before a request.
+    async fn converse(self: Arc<Self>, stream: TcpStream, is_ahead: bool) {
         match &self.acceptor {
-            None => Arc::clone(&self).speak(stream, false).await,
+            None => Arc::clone(&self).speak(stream, false, is_ahead).await,
             // A client that does not agree on TLS gets nothing.
             Some(acceptor) => {
                 if let Ok(stream) = acceptor.accept(stream).await {
                     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                    Arc::clone(&self).speak(stream, is_http2).await;
+                    Arc::clone(&self).speak(stream, is_http2, is_ahead).await;
                 }
             }
         }
     }
 
     /// `is_http2` is the version that the client will most likely speak.
-    async fn speak<IO>(self: Arc<Self>, io: IO, is_http2: bool)
+    async fn speak<IO>(self: Arc<Self>, io: IO, is_http2: bool, is_ahead: bool)
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let link = Arc::new(Mutex::new(None));
         let ahead = (Arc::clone(&self), Arc::clone(&link));
-        // A failure is the first request's to report.
-        let ahead = tokio::spawn(async move {
-            let mut link = ahead.1.lock().await;
-            *link = ahead.0.connect(is_http2).await.ok();
+        let ahead = is_ahead.then(|| {
+            tokio::spawn(async move {
+                let mut link = ahead.1.lock().await;
+                // A failure is the first request's to report.
+                *link = ahead.0.connect(is_http2).await.ok();
+            })
         });
         let service = service_fn(move |request| {
             let (proxy, link) = (Arc::clone(&self), Arc::clone(&link));
@@ -120,7 +146,9 @@ impl Proxy {
         http.http2().auto_date_header(false).max_concurrent_streams(STREAMS);
         // A client that left, or a server that broke off: the counts have both.
         let _ = http.serve_connection_with_upgrades(TokioIo::new(io), service).await;
-        ahead.abort();
+        if let Some(ahead) = ahead {
+            ahead.abort();
+        }
     }
 
     /// Passes a request on and its reply back.
@@ -235,7 +263,18 @@ impl Proxy {
 
     async fn connect(&self, is_http2: bool) -> Result<Link, String> {
         let address = (self.target.host(), self.target.port());
-        let stream = tokio::time::timeout(CONNECT, TcpStream::connect(address)).await;
+        let connected = async {
+            loop {
+                match TcpStream::connect(address).await {
+                    // Another client's end gives a descriptor back.
+                    Err(cause) if is_out_of_descriptors(&cause) => {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                    connected => return connected,
+                }
+            }
+        };
+        let stream = tokio::time::timeout(CONNECT, connected).await;
         let stream = stream.map_err(|_| format!("no connection within {} s", CONNECT.as_secs()))?;
         let stream = stream.map_err(|cause| cause.to_string())?;
         let _ = stream.set_nodelay(true);
@@ -261,6 +300,11 @@ impl Proxy {
         reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         reply
     }
+}
+
+fn is_out_of_descriptors(cause: &io::Error) -> bool {
+    let errors = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    errors.iter().any(|error| cause.raw_os_error() == Some(error.raw_os_error()))
 }
 
 /// The value of the first of these header fields that is there.

@@ -285,3 +285,44 @@ impl Body for Tapped {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn exchanges_beyond_the_queue_are_counted_and_do_not_wait() {
+        let (out, events) = sync_channel(3);
+        let tap = Tap {
+            clock: Clock::start(),
+            budget: Budget::new(10),
+            counts: Arc::default(),
+            number: Arc::default(),
+            out,
+        };
+        (0..7).for_each(|_| drop(Passing::new(&tap)));
+        assert_eq!(tap.counts.get(Count::Behind), 4);
+        let kept = events.try_iter().filter_map(|event| match event {
+            Event::Ended(number, ..) => Some(number),
+            Event::Began(..) => None,
+        });
+        assert_eq!(kept.collect::<Vec<_>>(), [0, 1, 2]);
+        // The reader goes on with the next one.
+        drop(Passing::new(&tap));
+        assert!(matches!(events.try_recv(), Ok(Event::Ended(7, ..))));
+    }
+
+    #[test]
+    fn copies_beyond_the_memory_are_given_up_and_give_it_back() {
+        let budget = Budget::new(10);
+        let mut copies = [BodyCopy::new(&budget), BodyCopy::new(&budget)];
+        copies[0].push(Nanos::ZERO, b"123456");
+        copies[1].push(Nanos::ZERO, b"1234");
+        copies[1].push(Nanos::ZERO, b"5");
+        assert!(copies[1].is_lost && copies[1].bytes.is_empty() && !copies[0].is_lost);
+        copies[0].push(Nanos::ZERO, b"7890");
+        assert_eq!(copies[0].bytes.len(), 10);
+    }
+}

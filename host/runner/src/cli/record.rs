@@ -21,8 +21,9 @@ use model::duration::Span;
 use model::target::{Target, with_scheme};
 use reader::{Located, Size};
 use recorder::{Coarseness, Counts, Recording, RecordingError, RowsError, Settings, Sides};
+use scenario::Scenario;
 use session::resolve::on_all_routes;
-use session::{Source, TextTokenizer};
+use session::{Faults, Source, TextTokenizer};
 
 /// The backends whose requests are recorded unless the user names others.
 const USUAL: [&str; 2] = ["openai", "anthropic"];
@@ -79,6 +80,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_BACKEND", value_delimiter = ',')]
     #[arg(help_heading = "Rows")]
     backend: Vec<String>,
+    /// Set a key of the backend's configuration, such as backend.config.path=/generate; repeatable
+    #[arg(long, value_name = "KEY=VALUE", env = "RUNNER_RECORD_SET", hide_env_values = true)]
+    #[arg(help_heading = "Rows")]
+    set: Vec<String>,
     /// Tokenizer that cuts prompts into blocks [default: none; see --bytes-per-token]
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_TOKENIZER", help_heading = "Rows")]
     tokenizer: Option<String>,
@@ -121,6 +126,9 @@ pub struct Args {
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
+    if let Err(cause) = recorder::stay_out_of_dumps() {
+        tell(format_args!("warning: a core dump of this process may hold traffic: {cause}"));
+    }
     let rows = match (&args.to, &args.from_log, args.files.as_slice()) {
         (Some(to), _, [file]) => args.record(to, file)?,
         (_, Some(log), [file]) => args.read(log, file)?,
@@ -155,9 +163,6 @@ impl Args {
 
     /// Records until an interrupt. Returns the files of rows.
     fn record(&self, to: &str, file: &Path) -> Result<Vec<PathBuf>, Failure> {
-        if let Err(cause) = recorder::stay_out_of_dumps() {
-            tell(format_args!("warning: a core dump of this process may hold traffic: {cause}"));
-        }
         let target = Target::parse(&with_scheme(to)).map_err(|cause| wrong("--to", &cause))?;
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -219,6 +224,12 @@ impl Args {
     fn backends(&self, to: &str) -> Result<Vec<plugins::backend::Backend>, Failure> {
         let usual = || USUAL.map(str::to_owned).to_vec();
         let names = if self.backend.is_empty() { usual() } else { self.backend.clone() };
+        if !self.set.is_empty() && names.len() > 1 {
+            let message = "--set configures one backend: name it with --backend";
+            return Err(Failure::command_line(message));
+        }
+        let (assigned, problems) = Scenario::assigned(&self.set);
+        Failure::of_faults(Faults { scenario: problems, ..Faults::default() })?;
         let mut backends = Vec::new();
         for name in names {
             let is_path = name.contains('/') || name.ends_with(".wasm");
@@ -231,6 +242,7 @@ impl Args {
             let url = Located::flag("--to", with_scheme(to).into_owned());
             source.scenario.target.base_url = Some(Located::flag("--to", vec![url]));
             source.scenario.backend.plugin = Some(Located::flag("--backend", plugin));
+            source.scenario = source.scenario.overlay(assigned.clone());
             backends.extend(on_all_routes(&source)?);
         }
         Ok(backends)
