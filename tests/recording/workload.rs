@@ -262,7 +262,7 @@ fn a_trace_is_described_without_a_scenario() {
     assert!(found.abs_diff(most as u64) <= 1, "{found} and {most}");
 }
 
-/// Conversations with one of two system prompts, of 5 and of 11 blocks, and questions of all lengths.
+/// Conversations with one of two system prompts, of 5 and of 11 blocks.
 fn conversations(count: u64) -> String {
     let (mut numbers, mut next, mut time, mut rows) = (Numbers(11), 1_000_000, 0, Vec::new());
     for session in 0..count {
@@ -304,8 +304,7 @@ fn a_fit_has_the_distributions_of_the_recording() {
     let means = table.lines().filter(|line| line.contains(" mean "));
     let distances: Vec<f64> =
         means.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
-    // Gaps, requests of a conversation, prompts, answers and pauses. Of two samples of 400, one in a
-    // thousand is 0.138 apart by chance.
+    // Two samples of 400 are 0.138 apart by chance in one of a thousand.
     assert_eq!(distances.len(), 5, "{table}");
     assert!(distances.iter().all(|distance| *distance < 0.138), "{table}");
     let points = table.lines().find(|line| line.contains("prefix cache")).unwrap();

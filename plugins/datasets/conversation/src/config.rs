@@ -59,8 +59,8 @@ pub struct Config {
     /// Number of system prompts. They are handed out to the conversations in turn; with 1, the
     /// default, all share one; with 0, each has its own.
     pub system_groups: Option<u32>,
-    /// System prompts of synthetic conversations, in place of `system-len` and `system-groups`: each
-    /// conversation has one of these, by weight.
+    /// System prompts of synthetic conversations, in place of `system-len` and `system-groups`.
+    /// Each conversation has one of these, by weight.
     pub system_prompts: Option<Vec<SystemPrompt>>,
 }
 

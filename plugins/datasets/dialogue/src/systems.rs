@@ -43,8 +43,8 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// The prompts by the keys `system-len` and `system-groups`, if there are any. Session N has the
-    /// system prompt N modulo `groups`; with 0, each session has its own.
+    /// The prompts by the keys `system-len` and `system-groups`, if there are any. Session N has
+    /// the system prompt N modulo `groups`; with 0, each session has its own.
     pub fn new(
         seed: u64,
         given: Option<&Distribution>,

@@ -1,4 +1,4 @@
-//! An outlook as text, and its facts in words.
+//! An outlook as text, and its facts as lines.
 
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ pub(super) fn title(outlook: &Outlook) -> String {
     format!("What {} would send", plain(&outlook.name))
 }
 
-/// The facts in words, each with its label.
+/// The facts as lines, each with its label.
 pub(super) fn facts(outlook: &Outlook) -> Vec<(&'static str, String)> {
     let mut facts = Facts::default();
     load(&mut facts, outlook);
