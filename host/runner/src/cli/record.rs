@@ -48,7 +48,7 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         `runner guide recording` has the rules of sessions, and the facts that a recording gives away.\n\n\
         Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
 pub struct Args {
-    /// File for the rows, which must not exist; without --to and --from-log, the files of a recording
+    /// File for the rows, which must not exist; without traffic, files of a recording
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// URL of the server
