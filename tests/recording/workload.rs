@@ -200,7 +200,8 @@ fn chat(recorder: &Recorder, first: &str, turns: usize) {
             body.to_string().as_bytes(),
         );
         let reply: Value = serde_json::from_str(reply.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-        messages.push(reply["choices"][0]["message"].clone());
+        let message = &reply["choices"][0]["message"];
+        messages.push(json!({"role": "assistant", "content": message["content"]}));
     }
 }
 
@@ -220,6 +221,28 @@ fn a_conversation_is_a_session_without_a_header() {
         recorded.rows[1]["delay"].as_f64().is_some() && recorded.rows[3].get("delay").is_none()
     );
     assert_eq!(recorded.rows[0]["extra"], json!({"temperature": 0.25}));
+
+    // A prompt that repeats the answer before it states its new tokens. A replay with the server's
+    // own answers has the same lengths.
+    let new =
+        |rows: &[Value]| rows.iter().map(|row| row["new_length"].as_u64()).collect::<Vec<_>>();
+    let length = |place: usize, key| number(&recorded.rows[place], key);
+    for place in [1, 2, 4] {
+        let before = length(place - 1, "input_length") + length(place - 1, "output_length");
+        assert_eq!(length(place, "new_length"), length(place, "input_length") - before);
+    }
+    assert!([0, 3, 5].iter().all(|place| new(&recorded.rows)[*place].is_none()));
+    let load = "--arrival dataset --ignore-eos --set dataset.config.answers=live \
+                --set backend.config.route=chat";
+    let replayed = replayed(&recorded.rows, "", load);
+    let lengths = |rows: &[Value]| {
+        let mut lengths: Vec<_> = (rows.iter().zip(new(rows)))
+            .map(|(row, new)| (number(row, "input_length"), number(row, "output_length"), new))
+            .collect();
+        lengths.sort_unstable();
+        lengths
+    };
+    assert_eq!(lengths(&replayed.rows), lengths(&recorded.rows));
 }
 
 /// `runner plan TRACE`: the figures equal counts of the rows by hand.

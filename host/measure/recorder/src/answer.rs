@@ -25,6 +25,9 @@ pub(crate) struct Answer {
     pub(crate) output_tokens: Option<u32>,
     /// The text of the answer, reasoning and tool calls included; never written.
     pub(crate) text: String,
+    /// The part that clients repeat in their next request; never written.
+    pub(crate) content: String,
+    pub(crate) has_reasoning: bool,
     /// The instant of the first output.
     pub(crate) first: Option<Nanos>,
     /// The reply's id; never written.
@@ -120,6 +123,10 @@ impl Answer {
             self.id = frames.iter().find_map(|frame| reply_id(frame.data));
         }
         for (_, meaning) in dialect.decode(fold, frames).ok()? {
+            if let Meaning::Text(output) = &meaning {
+                self.content.push_str(&output.text);
+            }
+            self.has_reasoning |= matches!(meaning, Meaning::Reasoning(_));
             match meaning {
                 Meaning::Text(output) | Meaning::Reasoning(output) | Meaning::ToolCall(output) => {
                     self.first = self.first.or(at);

@@ -19,7 +19,7 @@ use crate::counts::{Count, Counts};
 use crate::file::RowFile;
 use crate::form::{ClientRequest, Content, Form};
 use crate::row::{Row, WHOLE_PROMPTS};
-use crate::sessions::{Place, Sessions, Signs};
+use crate::sessions::{Place, Repeated, Sessions, Signs};
 use crate::tap::{BodyCopy, Event, RequestHead};
 
 /// Requests whose replies have not ended; beyond this number the oldest are given up.
@@ -33,6 +33,7 @@ const ROW_BLOCKS: usize = 256 << 10;
 const HEADER: u8 = b'h';
 const REPLY: u8 = b'r';
 const MESSAGE: u8 = b'm';
+const ANSWER: u8 = b'a';
 
 /// A backend with the forms of its requests.
 pub(crate) struct Reader {
@@ -77,6 +78,8 @@ struct Running {
     /// Tokens that the tokenizer counts; absent without one.
     counted: Option<u32>,
     place: Place,
+    /// Tokens of the exchange before, if the prompt repeats it.
+    repeated: Option<u32>,
 }
 
 impl Reading {
@@ -124,6 +127,7 @@ impl Reading {
         let tokens = units.tokens();
         let whole = tokens as usize / BLOCK;
         let ends = self.ends(&request.prompt);
+        let answer = last_answer(&request.prompt).map(|text| self.answer_digest(&text));
         // Nothing of the text is needed any more.
         request.prompt = Content::default();
         let digest = |purpose, value: &[u8]| self.key.digest(purpose, &Digest::default(), value);
@@ -139,7 +143,10 @@ impl Reading {
         let place = self.state.sessions.place(&signs);
         let arrived = head.arrived;
         self.state.running_blocks += blocks.len();
-        let running = Running { reader, arrived, request, blocks, tokens, counted, place };
+        let repeated = place.before.filter(|before| Some(before.answer) == answer);
+        let repeated = repeated.map(|before| before.tokens);
+        let running =
+            Running { reader, arrived, request, blocks, tokens, counted, place, repeated };
         self.state.running.insert(number, running);
         // The end of a request may have been dropped, so the oldest may never end.
         while self.state.running.len() > RUNNING || self.state.running_blocks > RUNNING_BLOCKS {
@@ -239,14 +246,13 @@ impl Reading {
         (status, answer): (Option<u16>, Option<Answer>),
         ended: Nanos,
     ) -> Row {
-        let Running { reader: _, arrived, request, blocks, tokens, counted, place } = running;
+        let Running { arrived, request, blocks, tokens, counted, place, repeated, .. } = running;
         let is_refused = status.is_some_and(|status| !is_success(status));
         let is_broken = status.is_none()
             || answer.as_ref().is_some_and(|answer| answer.is_failure || !answer.is_complete);
         let answer = answer.unwrap_or_default();
         let id = answer.id.as_ref();
         let id = id.map(|id| self.key.digest(REPLY, &Digest::default(), id.as_bytes()));
-        self.state.sessions.ended(place, ended, id);
         // The server's count is the truth about its tokens; of a failed request it gives none.
         let is_counted = answer.input_tokens.is_some() && answer.output_tokens.is_some();
         if !is_refused && !is_broken && !is_counted {
@@ -261,6 +267,13 @@ impl Reading {
             Some(limit) => limit,
             None => answer.output_tokens.unwrap_or_else(|| self.tokens(&answer.text)),
         };
+        let is_repeatable = !is_refused && !is_broken && !answer.has_reasoning;
+        let before = is_repeatable.then(|| Repeated {
+            tokens: input.saturating_add(output),
+            answer: self.answer_digest(&answer.content),
+        });
+        self.state.sessions.ended(place, ended, id, before);
+        let new = repeated.and_then(|repeated| input.checked_sub(repeated)).filter(|new| *new > 0);
         for (count, holds) in [(Count::Refused, is_refused), (Count::Broken, is_broken)] {
             if holds {
                 self.counts.add(count);
@@ -281,6 +294,7 @@ impl Reading {
             context_mode: WHOLE_PROMPTS.to_owned(),
             input_length: input,
             output_length: output,
+            new_length: new.map(coarse),
             hash_ids: self.fitted(number, blocks, tokens, input),
             block_size: BLOCK,
             delay: place.after.map(|end| micros(arrived.since(end)) / 1e3),
@@ -329,6 +343,10 @@ impl Reading {
         ids
     }
 
+    fn answer_digest(&self, text: &str) -> Digest {
+        self.key.digest(ANSWER, &Digest::default(), text.trim().as_bytes())
+    }
+
     fn tokens(&self, text: &str) -> u32 {
         let counted = self.tokenizer.as_ref();
         let counted = counted.and_then(|own| own.count(&[text.to_owned()], false).ok());
@@ -375,6 +393,23 @@ impl Reading {
 
 fn is_success(status: u16) -> bool {
     (200..300).contains(&status)
+}
+
+/// The text of the last answer in a conversation, without its tool calls.
+fn last_answer(prompt: &Content) -> Option<String> {
+    let Content::Messages { messages, .. } = prompt else { return None };
+    let is_answer = |message: &&Value| {
+        matches!(message["role"].as_str(), Some("assistant" | "model" | "chatbot"))
+    };
+    let message = messages.iter().rfind(is_answer)?;
+    let content = message.get("content").or_else(|| message.get("parts"));
+    Some(match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).collect()
+        }
+        _ => String::new(),
+    })
 }
 
 /// Microseconds, rounded to a multiple of `step`.

@@ -60,6 +60,9 @@ pub(crate) struct Row {
     pub(crate) context_mode: String,
     pub(crate) input_length: u32,
     pub(crate) output_length: u32,
+    /// Tokens after the thread's previous prompt and its answer, if the prompt begins with both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) new_length: Option<u32>,
     #[serde(default)]
     pub(crate) hash_ids: Vec<u64>,
     #[serde(default = "usual_block")]

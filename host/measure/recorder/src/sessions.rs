@@ -41,6 +41,17 @@ pub(crate) struct Place {
     pub(crate) thread: u32,
     /// The end of the thread's request before, if it has one that has ended.
     pub(crate) after: Option<Nanos>,
+    /// The exchange before, unless its answer is not one that clients repeat.
+    pub(crate) before: Option<Repeated>,
+}
+
+/// An exchange that the next request may repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    /// Tokens of the prompt and of the answer.
+    pub(crate) tokens: u32,
+    /// The digest of the answer's text.
+    pub(crate) answer: Digest,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +68,7 @@ struct Thread {
     last: Option<u64>,
     /// The end of its last request; absent while that runs.
     ended: Option<Nanos>,
+    before: Option<Repeated>,
 }
 
 impl Thread {
@@ -107,15 +119,22 @@ impl Sessions {
         let thread = &mut session.threads[place];
         (thread.blocks, thread.last) = (signs.blocks.len(), signs.blocks.last().copied());
         let after = thread.ended.take();
-        Place { session: number, thread: place as u32, after }
+        let before = thread.before.take();
+        Place { session: number, thread: place as u32, after, before }
     }
 
-    /// Notes the end of a request, and the digest of its reply's id.
-    pub(crate) fn ended(&mut self, place: Place, at: Nanos, reply: Option<Digest>) {
+    /// Notes the end of a request, the digest of its reply's id, and the exchange for the next one.
+    pub(crate) fn ended(
+        &mut self,
+        place: Place,
+        at: Nanos,
+        reply: Option<Digest>,
+        before: Option<Repeated>,
+    ) {
         let session = self.open.get_mut(&place.session);
         let thread = session.and_then(|session| session.threads.get_mut(place.thread as usize));
         if let Some(thread) = thread {
-            thread.ended = Some(at);
+            (thread.ended, thread.before) = (Some(at), before);
         }
         if let Some(reply) = reply {
             self.by_reply.insert(reply, place.session);

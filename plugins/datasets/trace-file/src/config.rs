@@ -18,6 +18,11 @@ pub struct Config {
     /// `session_id`, and `timestamps` for all else. Arrival times take effect only with `--arrival
     /// dataset`.
     pub replay: Option<Replay>,
+    /// Answers in the prompts of a session: `made-up` words, or the server's own answers (`live`).
+    /// The server's cache has its own answers, as in the recorded traffic. `live` takes effect on
+    /// rows with a `new_length`, which `runner record` writes. It needs a chat route. By default
+    /// `made-up`.
+    pub answers: Answers,
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
@@ -65,6 +70,7 @@ impl Default for Config {
         Self {
             format: None,
             replay: None,
+            answers: Answers::MadeUp,
             form: Form::Text,
             block_size: None,
             time_unit: None,
@@ -100,6 +106,16 @@ pub enum Name {
     Azure,
     /// The format that `vllm bench serve --dataset-name timed_trace` reads.
     VllmTimed,
+}
+
+/// The source of the answers in a session's prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answers {
+    /// Made-up words.
+    MadeUp,
+    /// The server.
+    Live,
 }
 
 /// The event that a request waits for.

@@ -73,6 +73,17 @@ pub(crate) fn cut(runs: &mut Vec<Run>, length: u32) {
     runs.retain(|run| run.length > 0);
 }
 
+/// The end of runs, of this many words.
+pub(crate) fn end(runs: &mut Vec<Run>, words: u32) {
+    let mut left = length(runs).saturating_sub(words);
+    for run in runs.iter_mut() {
+        let out = run.length.min(left);
+        (run.from, run.length) = (run.from + out, run.length - out);
+        left -= out;
+    }
+    runs.retain(|run| run.length > 0);
+}
+
 pub(crate) fn length(runs: &[Run]) -> u32 {
     runs.iter().fold(0, |sum: u32, run| sum.saturating_add(run.length))
 }

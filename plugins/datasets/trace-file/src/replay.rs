@@ -11,7 +11,7 @@ use runner_plugin::{
     Continuation, Dependency, Error, Message, Part, Prompt, Role, Sample, Tokenizer, Turn,
 };
 
-use crate::config::{Config, Form, Name, Replay};
+use crate::config::{Answers, Config, Form, Name, Replay};
 use crate::content::{self, Kind, Run, hash, stream};
 use crate::formats::weka;
 use crate::formats::{Content, Format, Row};
@@ -30,6 +30,9 @@ pub(crate) struct Player {
     pub(crate) tokenizer: Box<dyn Tokenizer>,
     pub(crate) index: Index,
     pub(crate) notes: Remarks,
+    /// Tokens that the chat template adds to the first question, and to a later one with the answer
+    /// before it.
+    template: [u32; 2],
     /// Texts of samples that are not measured.
     pub(crate) spares: BTreeSet<String>,
     state: State,
@@ -81,7 +84,10 @@ impl Player {
         tokenizer: Box<dyn Tokenizer>,
     ) -> Result<Self, Error> {
         let words = Words::new(&*tokenizer, config.form)?;
+        let is_live = config.answers == Answers::Live;
+        let template = if is_live { template(&*tokenizer, &words) } else { [0; 2] };
         Ok(Self {
+            template,
             source,
             format,
             config,
@@ -279,7 +285,15 @@ impl Player {
                     ..Sample::new(frame.id.clone(), Prompt::Messages(messages))
                 }
             }
-            Content::Runs(runs) => self.cut(frame.id.clone(), runs, most, frame.line),
+            Content::Runs(mut runs) => {
+                if delta {
+                    let is_later = !frame.after.is_empty() && !row.anew;
+                    let own = self.template[usize::from(is_later)];
+                    let length = content::length(&runs).saturating_sub(own).max(1);
+                    content::cut(&mut runs, length);
+                }
+                self.cut(frame.id.clone(), runs, most, frame.line)
+            }
             Content::Tokens(length) => {
                 let stream = match &row.session {
                     Some(session) if !row.delta => stream(Kind::Session, &[hash(session)]),
@@ -302,7 +316,8 @@ impl Player {
             output.min(longest)
         });
         if delta {
-            sample = self.continued(sample, &own, &frame.after);
+            let parent = frame.after.first().filter(|_| !row.anew);
+            sample = self.continued(sample, &own, parent);
         }
         sample.after = frame.after;
         sample.turn = frame.turn;
@@ -369,7 +384,7 @@ impl Player {
 
     /// A turn that is a delta: a conversation, or a continuation of one. An answer is made up for
     /// runs whose histories do not take the model's own.
-    fn continued(&self, mut sample: Sample, own: &[u64; 2], after: &[Dependency]) -> Sample {
+    fn continued(&self, mut sample: Sample, own: &[u64; 2], parent: Option<&Dependency>) -> Sample {
         let messages = match sample.prompt {
             Prompt::Text(text) => vec![Message::text(Role::User, text)],
             Prompt::Messages(messages) => messages,
@@ -387,7 +402,7 @@ impl Player {
                 extra: None,
             }
         });
-        sample.prompt = match after.first() {
+        sample.prompt = match parent {
             None => Prompt::Messages(messages),
             Some(parent) => {
                 Prompt::Continuation(Continuation { parent: parent.sample.clone(), messages })
@@ -395,4 +410,17 @@ impl Player {
         };
         sample
     }
+}
+
+/// Counts the tokens that the chat template adds to a first question, and to a later one with the
+/// answer before it; 0 where the template is not known.
+fn template(tokenizer: &dyn Tokenizer, words: &Words) -> [u32; 2] {
+    let text = words.text(false, 0..8);
+    let own = tokenizer.count(std::slice::from_ref(&text), false).first().copied();
+    let message = |role| Message::text(role, text.clone());
+    let first = vec![message(Role::User)];
+    let later = vec![message(Role::User), message(Role::Assistant), message(Role::User)];
+    let counted = tokenizer.count_chat(&[first, later], None);
+    let (Some(own), [Some(first), Some(later)]) = (own, counted.as_slice()) else { return [0; 2] };
+    [first.saturating_sub(own), later.saturating_sub(first + 2 * own)]
 }

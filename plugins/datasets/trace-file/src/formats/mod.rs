@@ -17,7 +17,7 @@ pub(crate) use row::{Content, Link, Row};
 use runner_plugin::Error;
 use serde::de::IgnoredAny;
 
-use crate::config::{Config, Labels, Name, WrongBlocks, invalid};
+use crate::config::{Answers, Config, Labels, Name, WrongBlocks, invalid};
 use blocks::{Blocks, HashId, Rule};
 use row::nanos;
 
@@ -62,6 +62,8 @@ pub(crate) struct Format {
     columns: Vec<String>,
     /// True if the first row has a `session_id`.
     named: bool,
+    /// True if answers in prompts are the server's.
+    live: bool,
 }
 
 impl Format {
@@ -96,6 +98,7 @@ impl Format {
             lenient: config.on_wrong_blocks == WrongBlocks::Repair,
             labels: config.labels.clone().unwrap_or_default(),
             columns,
+            live: config.answers == Answers::Live,
             named: keys(first).is_some_and(|keys| keys.contains_key("session_id")),
         })
     }

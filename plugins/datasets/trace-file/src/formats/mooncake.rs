@@ -13,6 +13,7 @@ use super::Format;
 use super::blocks::{HashId, Rule};
 use super::messages::{body, messages};
 use super::row::{Content, NOTHING, Row, parsed, tokens};
+use crate::content;
 
 #[derive(Deserialize)]
 struct Line {
@@ -22,6 +23,7 @@ struct Line {
     context_mode: Option<String>,
     input_length: Option<u64>,
     output_length: Option<u64>,
+    new_length: Option<u64>,
     hash_ids: Option<Vec<HashId>>,
     text_input: Option<String>,
     messages: Option<Value>,
@@ -75,6 +77,8 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
     };
     let delta = delta && line.session_id.is_some();
     let assumed = delta && line.context_mode.is_none();
+    // The conversation's own answers stand before the new tokens.
+    let live = format.live && line.session_id.is_some() && line.input_length.is_some();
     let mut known = Vec::new();
     let mut repaired = None;
     let mut parameters = Map::new();
@@ -97,9 +101,16 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
                     let whole = (length / format.block) as usize;
                     known.extend(ids.iter().take(whole).map(|id| id.0));
                 }
+                let mut runs = runs;
+                if let Some(new) = line.new_length.filter(|_| live) {
+                    content::end(&mut runs, tokens("new_length", new)?.0);
+                }
                 Content::Runs(runs)
             }
-            None => Content::Tokens(length),
+            None => match line.new_length.filter(|_| live) {
+                Some(new) => Content::Tokens(tokens("new_length", new)?.0),
+                None => Content::Tokens(length),
+            },
         }
     } else if let Some(text) = line.text_input {
         if text.is_empty() {
@@ -128,7 +139,8 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
         class: line.model,
         time: nanos(line.timestamp)?,
         wait: nanos(line.delay)?,
-        delta,
+        delta: delta || live,
+        anew: live && line.new_length.is_none(),
         ids: known,
         session: line.session_id,
         output: output.map(|(output, _)| output),

@@ -25,6 +25,8 @@ pub(crate) struct Row {
     pub(crate) content: Content,
     /// True if it holds only the new messages since the previous request of its session.
     pub(crate) delta: bool,
+    /// True if the conversation begins anew with it, although it is a delta.
+    pub(crate) anew: bool,
     /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
     pub(crate) parameters: Map<String, Value>,
