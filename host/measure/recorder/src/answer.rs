@@ -150,8 +150,9 @@ impl Answer {
 
 /// The id of a reply that a later request may name: OpenAI's `responses` alone have one.
 fn reply_id(frame: &[u8]) -> Option<String> {
-    let has_id = frame.windows(6).take(4096).any(|bytes| bytes == b"\"resp_");
-    let reply: Value = has_id.then(|| serde_json::from_slice(frame).ok())??;
+    let start = &frame[..frame.len().min(4096)];
+    memchr::memmem::find(start, b"\"resp_")?;
+    let reply: Value = serde_json::from_slice(frame).ok()?;
     let id = reply.pointer("/response/id").or_else(|| reply.get("id"))?;
     id.as_str().map(str::to_owned)
 }

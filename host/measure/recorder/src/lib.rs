@@ -225,21 +225,22 @@ impl Recording {
         let bounds = proxy::Bounds::new(threads);
         let Recording { proxy, reading, events, .. } = self;
         thread::scope(|scope| {
-            let rows = scope.spawn(move || {
+            let named = |name: &str| thread::Builder::new().name(name.to_owned());
+            let rows = named("rows").spawn_scoped(scope, move || {
                 yield_to_traffic();
                 reading.run(&events, tell)
-            });
+            })?;
             let mut serving = Vec::new();
             for _ in 0..threads {
                 let (proxy, listener) = (Arc::clone(&proxy), listener.try_clone()?);
                 let stop = stop.clone();
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                serving.push(scope.spawn(move || {
+                serving.push(named("proxy").spawn_scoped(scope, move || {
                     let served = runtime.block_on(proxy.serve(listener, bounds, stop));
                     // Connections end here, and with them the exchanges that have not ended.
                     drop(runtime);
                     served
-                }));
+                })?);
             }
             drop(proxy);
             for served in serving {

@@ -10,6 +10,8 @@ use statistics::{Figures, Ranked};
 
 /// Bars of a histogram, about.
 const BARS: usize = 24;
+/// Seconds of an hour, and the most hours that are a bar each.
+const HOUR: (f64, f64) = (3600.0, 96.0);
 
 /// The requests that a run would send.
 #[model::apply(model::document!)]
@@ -359,6 +361,19 @@ impl Lengths {
             true => step,
             false => 1.0,
         };
+        Lengths::by(figures, step)
+    }
+
+    /// Times in seconds; a recording of several hours has a bar for each.
+    pub fn of_times(figures: &Figures) -> Self {
+        let hours = (figures.max() - figures.min()) / HOUR.0;
+        let by_hour = (3.0..HOUR.1).contains(&hours);
+        if by_hour { Lengths::by(figures, HOUR.0) } else { Lengths::new(figures, false) }
+    }
+
+    /// With bars of this width.
+    fn by(figures: &Figures, step: f64) -> Self {
+        let (min, max) = (figures.min(), figures.max());
         let first = (min / step).floor();
         let edge = |number: usize| (first + number as f64) * step;
         let mut bars = Vec::new();

@@ -238,7 +238,7 @@ impl Tally {
             },
             input: Input { tokens: whole(self.input), ..self.counted },
             output: Output { tokens: whole(self.output), unlimited: self.unlimited },
-            due: seconds(self.due).map(|seconds| Due {
+            due: self.due.figures().map(|due| Lengths::of_times(&due)).map(|seconds| Due {
                 per_second: (seconds.max > seconds.min)
                     .then(|| (seconds.count - 1) as f64 / (seconds.max - seconds.min)),
                 seconds,

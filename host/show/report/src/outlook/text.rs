@@ -102,14 +102,24 @@ fn load(facts: &mut Facts, outlook: &Outlook) {
         let words = match due.per_second {
             None => "all at once".to_owned(),
             Some(rate) => format!(
-                "from {} s to {} s, {} per second",
+                "from {} s to {} s, {} per second{}",
                 short(due.seconds.min, 4),
                 short(due.seconds.max, 4),
-                short(rate, 4)
+                short(rate, 4),
+                busiest(&due.seconds.bars)
             ),
         };
         facts.line("due", &words);
     }
+}
+
+/// The busiest of several spans of time, as a phrase.
+fn busiest(bars: &[Bar]) -> String {
+    let most = bars.iter().max_by_key(|bar| bar.count).filter(|_| bars.len() > 1);
+    most.map_or(String::new(), |bar| {
+        let span = format!("{} to {} s", short(bar.from, 6), short(bar.to, 6));
+        format!(", at most {} from {span}", short(bar.count as f64 / (bar.to - bar.from), 4))
+    })
 }
 
 fn tokenizer(tokenizer: &Tokenizer) -> String {
