@@ -123,7 +123,7 @@ async fn slices_send_the_requests_of_the_whole() {
 #[tokio::test(start_paused = true)]
 async fn failed_turn_ends_its_trajectory() {
     let raw = Raw::engine(|number| match number {
-        1 => whole("500 Internal Server Error", "{}"),
+        0 => whole("500 Internal Server Error", "{}"),
         _ => answer(number),
     });
     let ran = trial(&raw).run().await;

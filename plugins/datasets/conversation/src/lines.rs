@@ -131,7 +131,7 @@ impl Group {
         Conversation {
             class: self.class,
             arrival: self.arrival,
-            parameters: object(self.parameters),
+            parameters: self.parameters,
             turns,
             ..Conversation::default()
         }
@@ -250,6 +250,23 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { name, ..group.finish() })
 }
 
+/// The fields of a row that are sent with its request: `to_endpoint_request` of MLCommons endpoints
+/// (`openai/openai_msgspec_adapter.py`, line 158), but for `n` answers.
+const SAMPLING: [&str; 12] = [
+    "temperature",
+    "seed",
+    "top_p",
+    "top_k",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "stop",
+    "logit_bias",
+    "user",
+    "chat_template",
+    "chat_template_kwargs",
+];
+
 /// A row of MLPerf's agentic benchmark. Each row of a user or of tools is a request.
 ///
 /// The rules are `_build_conversation_metadata` of MLCommons endpoints
@@ -272,6 +289,10 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
         group.splitter.wait(nanoseconds("delay_seconds", seconds)?);
     }
     group.take_parameters(&mut fields)?;
+    if author != Role::Assistant {
+        let own = SAMPLING.iter().filter_map(|key| fields.remove_entry(*key));
+        group.splitter.set(own.filter(|(_, value)| !value.is_null()).collect());
+    }
     if let Some(results) = list(&mut fields, "tool_results")?.filter(|_| author == Role::Tool) {
         for (index, result) in results.into_iter().enumerate() {
             let message =

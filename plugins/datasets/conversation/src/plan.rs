@@ -4,13 +4,14 @@
 use std::rc::Rc;
 
 use dialogue::draw::generator;
-use dialogue::messages::count;
+use dialogue::messages::{count, object};
 use dialogue::setting::{Setting, wait};
 use dialogue::turns::Turn;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Sample, Tokenizer};
+use serde_json::json;
 
 use crate::config::{Config, Format, Length, Outside, Think};
 use crate::source::Conversation;
@@ -28,7 +29,8 @@ pub(crate) struct Plan {
     outside: Outside,
     outputs: Outputs,
     think: Pauses,
-    /// True if the history of a turn has no answer where the file has none.
+    /// True if the history of a turn has no answer where the file has none, and the first turn waits
+    /// too.
     as_recorded: bool,
 }
 
@@ -170,11 +172,15 @@ impl Plan {
                 Outputs::Drawn(lengths) => Some(lengths.draw(&mut outputs)),
             };
             let id = format!("{session}/{index}");
+            let waits_first = self.as_recorded && delay > 0;
             if has_gaps {
                 history.extend_from_slice(&turn.messages);
             }
             let mut begun = match samples.last() {
-                None => Sample::new(id, Prompt::Messages(turn.messages)),
+                None => Sample {
+                    further: waits_first.then(|| json!({ "delay": delay }).to_string()),
+                    ..Sample::new(id, Prompt::Messages(turn.messages))
+                },
                 Some(parent) => Sample::following(id, &parent.id, delay, turn.messages),
             };
             if is_after_gap {
@@ -184,6 +190,8 @@ impl Plan {
                 is_after_gap = turn.answer.is_none();
                 history.extend(turn.answer.clone());
             }
+            let mut parameters = conversation.parameters.clone();
+            parameters.extend(turn.parameters);
             samples.push(Sample {
                 recorded_answer: turn.answer,
                 input_tokens: tokens.input,
@@ -193,7 +201,7 @@ impl Plan {
                     index: index as u32,
                 }),
                 class: conversation.class.clone(),
-                parameters: conversation.parameters.clone(),
+                parameters: object(parameters),
                 ..begun
             });
         }

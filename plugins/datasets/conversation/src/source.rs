@@ -16,8 +16,8 @@ pub(crate) struct Conversation {
     pub(crate) name: Option<String>,
     pub(crate) place: String,
     pub(crate) class: Option<String>,
-    /// Fields for each of its requests, a JSON object.
-    pub(crate) parameters: Option<String>,
+    /// Fields for each of its requests.
+    pub(crate) parameters: Map<String, Value>,
     /// The time when it arrives, in nanoseconds from some beginning.
     pub(crate) arrival: Option<u64>,
     pub(crate) turns: Vec<Turn>,

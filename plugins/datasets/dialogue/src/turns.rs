@@ -2,6 +2,7 @@
 //! answers, and the recorded answer.
 
 use runner_plugin::{Message, Role};
+use serde_json::{Map, Value};
 
 /// A turn: messages that are sent at once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +14,8 @@ pub struct Turn {
     pub delay: u64,
     /// Output tokens to request, if the record says.
     pub output_tokens: Option<u32>,
+    /// Fields of its request alone.
+    pub parameters: Map<String, Value>,
 }
 
 /// Splits messages into turns at each assistant's message after a user's or a tool's.
@@ -60,6 +63,11 @@ impl Splitter {
         if let Some(last) = self.turns.last_mut() {
             last.output_tokens = output_tokens.or(last.output_tokens);
         }
+    }
+
+    /// Sends these fields with the open turn.
+    pub fn set(&mut self, parameters: Map<String, Value>) {
+        self.next.parameters.extend(parameters);
     }
 
     #[must_use]

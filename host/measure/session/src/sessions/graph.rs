@@ -36,6 +36,8 @@ pub struct Graph {
     /// The number of the session's earlier replays in all slices of the plan.
     pub pass: u64,
     nodes: Vec<Node>,
+    /// The time from when its lane is free to its first request.
+    pub delay: Nanos,
     /// Number of requests that are not over, and may still be sent.
     open: usize,
 }
@@ -103,6 +105,7 @@ impl Graph {
                 "the session that begins with sample `{root}` has more than {MOST} samples"
             ));
         }
+        let delay = samples.first().map_or(Ok(Nanos::ZERO), |(_, root)| delay(root))?;
         let mut positions: HashMap<String, usize> = HashMap::new();
         let mut nodes: Vec<Node> = Vec::with_capacity(samples.len());
         let mut conversations: HashMap<String, Option<usize>> = HashMap::new();
@@ -191,7 +194,7 @@ impl Graph {
             });
         }
         let open = nodes.len();
-        Ok(Graph { policy, pass: 0, nodes, open })
+        Ok(Graph { policy, pass: 0, nodes, delay, open })
     }
 
     /// True if every request is over, or will never be sent.
@@ -415,6 +418,23 @@ impl Graph {
         sample.prompt = Prompt::Tokens(Vec::new());
         self.placed(node, ComposedSample::new(sample, Vec::new(), None))
     }
+}
+
+/// The time that a root waits in its lane.
+fn delay(root: &Sample) -> Result<Nanos, String> {
+    #[derive(serde::Deserialize)]
+    struct Further {
+        #[serde(default)]
+        delay: u64,
+    }
+    let Some(further) = &root.further else { return Ok(Nanos::ZERO) };
+    let read: Result<Further, _> = serde_json::from_str(further);
+    read.map(|further| Nanos(further.delay)).map_err(|error| {
+        format!(
+            "sample `{}`: `further` is {further:?}; expected an object whose `delay` is nanoseconds: {error}",
+            root.id
+        )
+    })
 }
 
 /// True if a request is over before the next one can be due: a dependency waits for its end, or for

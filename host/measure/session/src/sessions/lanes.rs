@@ -176,7 +176,7 @@ impl Lanes {
         };
         let recording = graph.recording();
         graph.begin_sub_agents(&recording);
-        let entered = Entered { open: vec![(0, Nanos::ZERO)], ..Entered::default() };
+        let entered = Entered { open: vec![(0, graph.delay)], ..Entered::default() };
         let mut tree = Tree { graph, salt: None, entered };
         self.name(lane, &mut tree);
         Ok(Some(tree))

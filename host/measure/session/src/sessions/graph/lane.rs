@@ -93,7 +93,7 @@ impl Graph {
                     start + took + edge.delay
                 })
             });
-            starts.push(released.max().unwrap_or_default());
+            starts.push(released.max().unwrap_or(self.delay));
             streams.push(stream);
         }
         Recording { streams, starts }

@@ -195,6 +195,9 @@ fn invalid_sessions_are_refused() {
     assert!(broken(vec![root("a"), beside]).contains("without depending on its end"));
     let ids = sample("a", Prompt::Tokens(vec![1]), &[]);
     assert!(broken(vec![ids, turn("b", "a", 0)]).contains("not a conversation"));
+    let further = Some(r#"{"delay": "1s"}"#.to_owned());
+    let wrong = broken(vec![Sample { further, ..root("a") }]);
+    assert!(wrong.contains("`further` is") && wrong.contains("expected an object"), "{wrong}");
 }
 
 /// Requests that hold an answer must not be due before that answer is there.
