@@ -136,9 +136,10 @@ impl Preparation {
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let load = plan.load.clone();
         let sampler = group.start("sample", None, move || {
-            if let Some(mut drawing) = sample(samples, planned, &sampled)
-                && let Ok(list) = drawing.samples.remarks()
-            {
+            let drawn = sample(samples, planned, &sampled);
+            // A dataset may hold much, and is drawn again by another instance.
+            let list = drawn.map(|mut drawing| drawing.samples.remarks());
+            if let Some(Ok(list)) = list {
                 let _ = remarks.set(list);
                 if let Some(dataset) = again {
                     repeat(&dataset, &load, &sampled);
@@ -166,7 +167,7 @@ fn write_all<T: Stocked>(
     make: Make<T>,
 ) -> Result<(), RunError> {
     let broken = |what: String| plan_broken(plan, &what);
-    let mut gathering = Gathering::new(plan);
+    let mut gathering = Gathering::sharing(plan);
     let mut has_samples = false;
     for batch in &batches {
         let batch = batch.map_err(|error| match has_samples {

@@ -4,6 +4,7 @@
 //! [`graph`] holds the dependencies, [`history`] the messages in front of a request. Threads of its
 //! own do the work ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
 
+pub mod beginnings;
 pub mod graph;
 pub mod history;
 pub mod lanes;

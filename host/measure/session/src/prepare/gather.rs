@@ -1,9 +1,12 @@
 //! Samples in their order, as sessions: a request that depends on no other, and all that depend on
 //! it.
 
+use std::collections::HashMap;
+
 use super::item::Item;
 use super::writer::Writer;
 use crate::pending::{PendingRequest, prompt_bytes};
+use crate::sessions::beginnings::Beginnings;
 use crate::sessions::graph::{Graph, MOST, Policy, trace};
 use crate::sessions::lanes::Passes;
 use crate::sessions::place::Entry;
@@ -19,6 +22,10 @@ pub(crate) struct Gathering {
     roots: u64,
     session: Vec<(u64, Sample)>,
     bytes: usize,
+    /// The beginnings that the session's prompts share, unless they are kept whole.
+    beginnings: Option<Beginnings>,
+    /// The last sample of each conversation of the session, by position.
+    last: HashMap<String, usize>,
     /// The replays in all slices, if the load has lanes.
     passes: Option<Passes>,
 }
@@ -42,6 +49,7 @@ pub(crate) struct Whole {
     pass: u64,
     /// Each with its request's number.
     pub(crate) samples: Vec<(u64, Sample)>,
+    beginnings: Beginnings,
 }
 
 impl Gathering {
@@ -55,13 +63,34 @@ impl Gathering {
             roots: 0,
             session: Vec::new(),
             bytes: 0,
+            beginnings: None,
+            last: HashMap::new(),
             passes: plan.load.lanes.map(|_| Passes::default()),
         }
     }
 
+    /// With the beginnings that a session's prompts share held once.
+    pub(crate) fn sharing(plan: &Plan) -> Self {
+        Gathering { beginnings: Some(Beginnings::default()), ..Gathering::new(plan) }
+    }
+
+    /// Cuts off the beginning that a prompt shares with the one before it in its conversation, or
+    /// else with the first one that it depends on.
+    fn cut(&mut self, sample: &mut Sample) {
+        let Some(beginnings) = &mut self.beginnings else { return };
+        let position = self.session.len();
+        let conversation = sample.turn.as_ref().map(|turn| turn.session.clone());
+        let before = conversation.and_then(|name| self.last.insert(name, position));
+        let base = before.or_else(|| {
+            let parent = &sample.after.first()?.sample;
+            self.session.iter().rposition(|(_, other)| other.id == *parent)
+        });
+        beginnings.cut(&mut sample.prompt, base, |at| &self.session[at].1.prompt);
+    }
+
     /// Takes the next sample; gives the session before it, if this one begins another. Fails if it
     /// depends on others, and there is no root before it, or its session is too large.
-    pub(crate) fn add(&mut self, sample: Sample) -> Result<Option<Whole>, String> {
+    pub(crate) fn add(&mut self, mut sample: Sample) -> Result<Option<Whole>, String> {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {
             return Err(format!(
@@ -70,6 +99,7 @@ impl Gathering {
             ));
         }
         let before = if is_root { self.finish() } else { None };
+        self.cut(&mut sample);
         self.bytes += prompt_bytes(&sample.prompt);
         if self.session.len() >= MOST || self.bytes > MOST_BYTES {
             let root = self.session.first().map_or(&sample, |(_, root)| root);
@@ -93,11 +123,12 @@ impl Gathering {
     /// The last session.
     pub(crate) fn finish(&mut self) -> Option<Whole> {
         let samples = std::mem::take(&mut self.session);
-        self.bytes = 0;
+        let beginnings = self.beginnings.as_mut().map(std::mem::take).unwrap_or_default();
+        (self.bytes, self.last) = (0, HashMap::new());
         let number = self.roots.checked_sub(1)?;
         let (_, root) = samples.first().filter(|_| number < self.sessions)?;
         let pass = self.passes.as_mut().map_or(0, |passes| passes.next(trace(root)));
-        Some(Whole { number, pass, samples })
+        Some(Whole { number, pass, samples, beginnings })
     }
 }
 
@@ -114,6 +145,7 @@ impl Whole {
             return Ok(Some(writer.write(PendingRequest::alone(index, Phase::Measure, sample))));
         }
         let mut graph = Graph::new(self.samples, policy(plan))?;
+        graph.beginnings = self.beginnings;
         let root = graph.compose(0)?;
         let item = writer.write(PendingRequest {
             descendants: graph.followers_of_root(),
@@ -128,7 +160,7 @@ impl Whole {
             return Ok(None);
         }
         let mut graph = Graph::new(self.samples, policy(plan))?;
-        graph.pass = self.pass;
+        (graph.pass, graph.beginnings) = (self.pass, self.beginnings);
         Ok(Some(graph))
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::beginnings::Beginnings;
 use super::history::{
     Conversation, ReplyContent, call_ids, first_messages, keep_calls, result_count,
 };
@@ -36,6 +37,8 @@ pub struct Graph {
     /// The number of the session's earlier replays in all slices of the plan.
     pub pass: u64,
     nodes: Vec<Node>,
+    /// The beginnings that its prompts share.
+    pub beginnings: Beginnings,
     /// The time from when its lane is free to its first request.
     pub delay: Nanos,
     /// Number of requests that are not over, and may still be sent.
@@ -194,7 +197,7 @@ impl Graph {
             });
         }
         let open = nodes.len();
-        Ok(Graph { policy, pass: 0, nodes, delay, open })
+        Ok(Graph { policy, pass: 0, nodes, beginnings: Beginnings::default(), delay, open })
     }
 
     /// True if every request is over, or will never be sent.
@@ -371,6 +374,7 @@ impl Graph {
         let continues = self.nodes[node].continues;
         let before = continues.and_then(|parent| self.nodes[parent].conversation.clone());
         let mut sample = self.nodes[node].sample.clone();
+        sample.prompt = self.beginnings.whole(node, |at| &self.nodes[at].sample.prompt);
         let quoted: Vec<String> =
             quotes(&sample.prompt).iter().map(|id| (*id).to_owned()).collect();
         self.nodes[node].state = State::Sent;
@@ -400,8 +404,8 @@ impl Graph {
             done.messages = own;
             done.before = before;
         }
-        // The prompt was only needed for this; the conversation holds the rest.
-        done.sample.prompt = Prompt::Tokens(Vec::new());
+        // The conversation holds the rest.
+        self.give_up_prompt(node);
         for parent in used {
             let parent = &mut self.nodes[parent];
             parent.needed = parent.needed.saturating_sub(1);
@@ -410,6 +414,13 @@ impl Graph {
             }
         }
         Ok(composed)
+    }
+
+    /// Frees the prompt of a request that was sent, unless a later one begins like it.
+    fn give_up_prompt(&mut self, node: usize) {
+        if !self.beginnings.is_base(node) {
+            self.nodes[node].sample.prompt = Prompt::Tokens(Vec::new());
+        }
     }
 
     /// The sample of a request that will never be sent, for its record.

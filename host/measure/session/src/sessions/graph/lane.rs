@@ -161,7 +161,7 @@ impl Graph {
                 }
             } else {
                 node.state = State::Sent;
-                node.sample.prompt = Prompt::Tokens(Vec::new());
+                self.give_up_prompt(position);
             }
             let dropped = self.over(position, Nanos::ZERO, None).dropped;
             if let Some(first) = dropped.first() {
