@@ -8,6 +8,7 @@ pub mod curve;
 mod distribution;
 mod first_token;
 pub mod forest;
+mod lanes;
 mod scatter;
 mod waterfall;
 
@@ -44,7 +45,7 @@ impl Charts {
             distributions: drawn(distribution::charts(runs)),
             course: drawn(course::chart(runs).into_iter().collect()),
             first_token: drawn(first_token::charts(runs)),
-            requests: drawn(waterfall::charts(runs)),
+            requests: drawn([lanes::charts(runs), waterfall::charts(runs)].concat()),
             dependence: drawn(scatter::charts(runs)),
         }
     }

@@ -6,6 +6,7 @@
 //! data depends on the requests' numbers, never on the order of their records.
 
 mod course;
+mod lanes;
 mod pick;
 
 #[cfg(test)]
@@ -15,9 +16,11 @@ use std::borrow::Borrow;
 use std::ops::Range;
 
 pub use course::{Course, grain};
+pub use lanes::{Bar, Lane, Lanes};
 
 use crate::row::Row;
 use model::exchange::{Class, Exchange, Outcome, Phase};
+use model::session::Users;
 use model::units::Nanos;
 use result::metric::samples::{spread, take};
 use result::metric::{self, Measure, Metric, Reading};
@@ -55,6 +58,8 @@ pub struct View {
     pub slowest: Vec<Request>,
     /// Some requests with a first token, evenly over the run, for each a point in a plot.
     pub dots: Vec<Dot>,
+    /// The requests by lane; absent unless users of a closed loop have sessions.
+    pub lanes: Option<Lanes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +104,9 @@ struct Gatherer<'a> {
     sampled: Even<Request>,
     slowest: Largest<Request>,
     dots: Even<Dot>,
+    lanes: Option<lanes::Gatherer>,
+    /// True if the warm-up began the lanes' sessions.
+    has_primers: bool,
 }
 
 impl<'a> Gatherer<'a> {
@@ -106,6 +114,9 @@ impl<'a> Gatherer<'a> {
         let summary = &reported.summary;
         let first = summary.requests.total.saturating_sub(CONSECUTIVE) / 2;
         let origin = summary.run.measure_start.unwrap_or_default();
+        let load = &reported.plan.load;
+        let has_lanes =
+            summary.sessions.is_some() && load.users == Users::Sessions && !load.arrival.is_open();
         let drawn = DRAWN.iter().filter_map(|name| metric::by_name(name));
         Gatherer {
             facts,
@@ -118,15 +129,25 @@ impl<'a> Gatherer<'a> {
             sampled: Even::new(ROWS),
             slowest: Largest::new(SLOWEST),
             dots: Even::new(DOTS),
+            lanes: has_lanes.then(|| lanes::Gatherer::new(origin)),
+            has_primers: load.lanes.is_some(),
         }
     }
 
     fn add(&mut self, exchange: &Exchange) {
         if exchange.phase != Phase::Measure {
+            if let Some(lanes) = self.lanes.as_mut().filter(|_| self.has_primers)
+                && exchange.phase == Phase::Warmup
+            {
+                lanes.add(exchange, None);
+            }
             return;
         }
         let reading = Row::new(self.facts, exchange).reading;
         self.course.add(&reading, self.facts);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.add(exchange, reading.ttft());
+        }
         let request = || Request::new(&reading, self.origin);
         if self.middle.contains(&(exchange.index / self.part)) {
             self.consecutive.push(request());
@@ -168,6 +189,7 @@ impl<'a> Gatherer<'a> {
             sampled: by_due(self.sampled.finish()),
             slowest: self.slowest.finish(),
             dots: self.dots.finish(),
+            lanes: self.lanes.map(lanes::Gatherer::finish),
         }
     }
 }

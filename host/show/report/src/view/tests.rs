@@ -1,7 +1,8 @@
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::exchanges::{any_run, failed, ms, reply};
-use model::exchange::Class;
+use model::arrival::Arrival;
+use model::exchange::{Class, Kind, Turn};
 use proptest::prelude::*;
 
 fn view(exchanges: &[Exchange]) -> View {
@@ -88,4 +89,76 @@ proptest! {
         other.sort_by_key(|exchange| (exchange.index + 1).wrapping_mul(seed | 1));
         prop_assert_eq!(seen(&view(&run)), seen(&view(&other)));
     }
+}
+
+/// Three users with sessions of unequal lengths; each session's second request has a sub-agent, for
+/// which its third one waits. The last request of every fifth session fails.
+fn users() -> Vec<(usize, Exchange)> {
+    let (mut made, mut free, mut index) = (Vec::new(), [1000_u64; 3], 0);
+    for session in 0..60_u64 {
+        let user = (0..3).min_by_key(|user| free[*user]).unwrap();
+        let first = index;
+        let mut due = free[user] + [0, 7][user % 2];
+        for place in 0..4 + session % 3 {
+            let took = 40 + (session * 31 + place * 17) % 90;
+            let (name, parents) = match place {
+                0 => (format!("s{session}"), vec![]),
+                2 => (format!("s{session}/helper"), vec![first + 1]),
+                3 => (format!("s{session}"), vec![first + 1, first + 2]),
+                _ => (format!("s{session}"), vec![index - 1]),
+            };
+            let events = [(due + 15, Kind::Text, Some(1), 4), (due + took, Kind::End, None, 0)];
+            let mut request = reply(index, due, &events);
+            request.sample.parents = parents;
+            request.sample.turn = Some(Turn { session: name, index: place as u32 });
+            let is_last = place == 3 + session % 3;
+            let request = match is_last && session % 5 == 4 {
+                true => failed(request, Class::Truncated, "it broke"),
+                false => request,
+            };
+            made.push((user, request));
+            (index, due) = (index + 1, due + took + 5);
+        }
+        free[user] = due - 5;
+    }
+    made
+}
+
+#[test]
+fn requests_lie_in_the_lanes_of_their_users() {
+    let mut made = users();
+    let mut expected = vec![(Vec::new(), 0, 0); 3];
+    for (user, request) in &made {
+        let second = |at: Nanos| at.since(ms(1000)).as_secs_f64();
+        let (times, sub_agents, failures) = &mut expected[*user];
+        times.push((second(request.sent.unwrap()), second(request.ended.unwrap())));
+        *sub_agents += u64::from(request.sample.turn.as_ref().unwrap().session.contains('/'));
+        *failures += u64::from(!request.is_ok());
+    }
+    // Records come in the order in which requests end.
+    made.sort_by_key(|(_, request)| request.ended);
+    let exchanges: Vec<Exchange> = made.into_iter().map(|(_, request)| request).collect();
+    let mut reported = run_of("a run", &exchanges).reported;
+    reported.plan.load.arrival = Arrival::Closed { concurrency: 3, think: None };
+    let facts = runs::folder::facts(&reported.plan, Default::default(), false);
+    let records = exchanges.iter().map(Ok::<_, std::convert::Infallible>);
+    let Ok(view) = View::read(&facts, &reported, Nanos(1_000_000_000), records);
+    let lanes = view.lanes.unwrap();
+    assert_eq!(lanes.left_out, 0);
+    assert_eq!(lanes.lanes.iter().map(|lane| lane.sessions).sum::<u64>(), 60);
+    let mut found: Vec<_> = (lanes.lanes.iter())
+        .map(|lane| {
+            let mut times: Vec<_> = lane.bars.iter().map(|bar| (bar.sent_s, bar.ended_s)).collect();
+            times.sort_by(|one, other| one.partial_cmp(other).unwrap());
+            let of = |which: &dyn Fn(&Bar) -> bool| {
+                lane.bars.iter().filter(|bar| which(bar)).count() as u64
+            };
+            (times, of(&|bar| bar.is_sub_agents), of(&|bar| bar.failure.is_some()))
+        })
+        .collect();
+    found.sort_by(|one, other| one.0[0].partial_cmp(&other.0[0]).unwrap());
+    expected.sort_by(|one, other| one.0[0].partial_cmp(&other.0[0]).unwrap());
+    assert_eq!(found, expected);
+    // Users who send single requests have no lanes.
+    assert_eq!(run_of("open", &exchanges).view.lanes, None);
 }
