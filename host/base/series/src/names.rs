@@ -165,8 +165,15 @@ pub(crate) fn sources(name: Name) -> &'static [Source] {
             "vllm:external_prefix_cache_hits_total",
             "vllm:external_prefix_cache_queries_total",
         )],
-        Name::KvLoaded => &[Count("vllm:kv_offload_load_bytes_total")],
-        Name::KvStored => &[Count("vllm:kv_offload_store_bytes_total")],
+        // Hits of TensorRT-LLM's cache are blocks of all its memories together.
+        Name::KvLoaded => &[
+            Count("vllm:kv_offload_load_bytes_total"),
+            Count("trtllm_kv_cache_onboard_bytes_total"),
+        ],
+        Name::KvStored => &[
+            Count("vllm:kv_offload_store_bytes_total"),
+            Count("trtllm_kv_cache_offload_bytes_total"),
+        ],
         Name::Preemptions => {
             &[Count("vllm:num_preemptions_total"), Count("sglang:num_retracted_requests_total")]
         }

@@ -119,6 +119,27 @@ fn tiers_of_the_cache_are_told_apart_by_their_label() {
 }
 
 #[test]
+fn bytes_moved_between_memories_are_counted() {
+    // As prometheus_client writes the counters of `trtllm-serve`.
+    let page = |loaded: &str| {
+        format!(
+            "# HELP trtllm_kv_cache_onboard_bytes_total Total bytes transferred from host to GPU (onboard)\n\
+             # TYPE trtllm_kv_cache_onboard_bytes_total counter\n\
+             trtllm_kv_cache_onboard_bytes_total{{engine_type=\"trtllm\",model_name=\"m\"}} {loaded}\n\
+             # TYPE trtllm_kv_cache_onboard_bytes_created gauge\n\
+             trtllm_kv_cache_onboard_bytes_created{{engine_type=\"trtllm\",model_name=\"m\"}} 1.79599e+09\n\
+             # TYPE trtllm_kv_cache_offload_bytes_total counter\n\
+             trtllm_kv_cache_offload_bytes_total{{engine_type=\"trtllm\",model_name=\"m\"}} 2048.0\n"
+        )
+    };
+    let recording = recorded(&[&page("4096.0"), &page("5.24288e+06")]);
+    let figures = recording.figures((at(1.0), at(2.0))).unwrap().figures;
+    let total = |name: Name| figures.get(&name).and_then(|figure| figure.total);
+    assert_eq!((total(Name::KvLoaded), total(Name::KvStored)), (Some(5_238_784.0), Some(0.0)));
+    assert_eq!((total(Name::HostCached), total(Name::CacheHitRate)), (None, None));
+}
+
+#[test]
 fn counters_become_rates_and_restarts_count_from_zero() {
     let page = |count: u64| {
         format!(
