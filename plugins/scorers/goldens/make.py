@@ -3,7 +3,7 @@
     python3 -m venv venv
     venv/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0 jsonschema==4.26.0 nltk==3.10.4 packaging jiwer==4.0.0
     venv/bin/pip install --no-deps lm-eval==0.4.13 bfcl-eval==2026.3.23
-    venv/bin/python plugins/scorers/goldens/make.py
+    PYTHONPATH=endpoints/src venv/bin/python plugins/scorers/goldens/make.py
 
 The answers are drawn from a fixed seed. The scores come from the packages' own functions; nothing of them is copied
 here. Where a module imports packages that its function does not need, an empty module stands in for them, so that a
@@ -17,6 +17,7 @@ import os
 import random
 import re
 import sys
+import tempfile
 import types
 from importlib.metadata import version
 from pathlib import Path
@@ -725,8 +726,85 @@ def word_error_rate(seed):
     write("word-error-rate", f"jiwer {version('jiwer')}", seed, lines, right, runs=runs)
 
 
+
+def mlperf_agentic(seed):
+    """Needs `src` of mlcommons/endpoints at ea33275 in PYTHONPATH, and its packages."""
+    import msgspec
+    import pandas
+    from inference_endpoint.core.record import EventRecord, EventType, SampleEventType
+    from inference_endpoint.core.types import TextModelOutput
+    from inference_endpoint.dataset_manager.agentic_inference_dataset import AgenticInferenceDataset
+    from inference_endpoint.evaluation import scoring
+
+    draw = random.Random(seed)
+    # Scores with all their digits.
+    scoring.round = lambda value, _digits: value
+    programs = ["python", "/usr/bin/python3.11", "pytest", "GREP", "rg", "cat", "ls", "git", ".", "apt-get", "vim", "./run.sh", "sphinx-build", "less", "sed", "python3.11.2", "env", "/"]
+    arguments = ["-m x", "'a | cat b'", '"it\\"s; ls"', "`git log`", "--all", "2>&1", "'open", "é.txt", ""]
+
+    def command():
+        stages = []
+        for _ in range(draw.randint(1, 4)):
+            before = draw.choice(["", "", "", "A=1 ", "sudo ", "env X=2 time ", "_b2= ", "exec\t"])
+            stages.append(f"{before}{draw.choice(programs)} {draw.choice(arguments)}")
+        return "".join(stage + draw.choice([" | ", " && ", "; ", "\n", " || ", " & "]) for stage in stages)
+
+    def call(number):
+        text = command()
+        fields = draw.choice([{"command": text}, {"command": text}, {"cmd": text}, {"command": "", "cmd": text}, {"command": [text], "cmd": text}, {"path": text}])
+        packed = draw.choice([json.dumps(fields), json.dumps(fields), json.dumps(fields, ensure_ascii=False), fields])
+        name = draw.choice(["bash", "bash", "bash", "bash", "edit"])
+        return {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": packed}}
+
+    def calls(fewest):
+        return [call(number) for number in range(draw.randint(fewest, 3))]
+
+    def sentence():
+        parts = ["intent: I042", "Intent:  i007", "I042", "I0421", "xI042", "I007.", "no intent", "INTENT:I100", "(I100)", "intents: I042"]
+        return " ".join(draw.choice(parts) for _ in range(draw.randint(0, 3)))
+
+    rows, events, answers = [], [], {}
+    for number in range(COUNT):
+        is_workflow = draw.random() < 0.3
+        name = f"sim_{number}" if is_workflow else f"repo/{number}"
+        codes = draw.choice([["I042"], ["i007", "I100"], ["", "I042"], []]) if is_workflow else None
+        recorded = calls(1)
+        rows.append({"conversation_id": name, "turn": 1, "role": "user", "content": "Go."})
+        rows.append({"conversation_id": name, "turn": 2, "role": "assistant", "content": "x", "tool_calls": recorded, "intent_codes": codes})
+        said = [(recorded + calls(0))[: draw.randint(0, 3)], calls(0)][draw.random() < 0.4]
+        pieces = []
+        for index, one in enumerate(said):
+            packed = one["function"]["arguments"]
+            text = packed if isinstance(packed, str) else json.dumps(packed)
+            # A text that is cut is no JSON.
+            text = text[:-2] if draw.random() < 0.1 else text
+            cut = draw.randint(0, len(text))
+            pieces.append({"index": index, "id": one["id"], "type": "function", "function": {"name": one["function"]["name"], "arguments": text[:cut]}})
+            pieces.append({"index": index, "function": {"arguments": text[cut:]}})
+        reasoning, output = sentence(), sentence()
+        model = TextModelOutput(output=output, reasoning=reasoning or None, tool_calls=tuple((piece,) for piece in pieces) or None)
+        uuid = str(number)
+        events.append(EventRecord(event_type=SampleEventType.ISSUED, sample_uuid=uuid, conversation_id=name, turn=1))
+        events.append(EventRecord(event_type=SampleEventType.COMPLETE, sample_uuid=uuid, conversation_id=name, turn=1, data=model))
+        reference = {"intent_codes": codes} if is_workflow else {"tool_calls": recorded}
+        answers[name] = (reference, {"output": output, "reasoning": reasoning, "tool-calls": "".join(map(json.dumps, pieces))})
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        encoder = msgspec.json.Encoder(enc_hook=EventType.encode_hook)
+        (folder / "events.jsonl").write_bytes(b"".join(encoder.encode(event) + b"\n" for event in events))
+        (folder / "sample_idx_map.json").write_text('{"performance": {}}')
+        dataset = AgenticInferenceDataset(pandas.DataFrame(rows))
+        scoring.AgenticInferenceInlineScorer("performance", dataset, folder).score()
+        scored = json.loads((folder / "scores.json").read_text())["per_turn"]
+    found = {row["conversation_id"]: {"inline-accuracy": row["score"]} for row in scored}
+    lines = []
+    for number, (name, (reference, exchange)) in enumerate(answers.items()):
+        lines.append(line(number, reference, found.get(name, {}), **exchange))
+    write("mlperf-agentic", "MLCommons endpoints ea33275, AgenticInferenceInlineScorer", seed, lines)
+
+
 if __name__ == "__main__":
-    makers = [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call, ifeval, word_error_rate]
+    makers = [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call, ifeval, word_error_rate, mlperf_agentic]
     # All, or those that are named.
     for make in makers:
         if make.__name__ in (sys.argv[1:] or [make.__name__]):

@@ -86,7 +86,7 @@ fn assess_with<E: Borrow<Exchange>, X>(
         }
         let exchange = exchange?;
         let answered = exchange.borrow();
-        if answered.phase == Phase::Measure && answered.is_ok() {
+        if answered.phase != Phase::Warmup && answered.is_ok() {
             bytes += text_bytes(answered);
             batch.push(exchange);
             if batch.len() == BATCH || bytes >= BATCH_BYTES {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::duration::Span;
 use reader::{Located, Place, Problem};
 use result::summary;
-use scenario::{Arrival, Scenario};
+use scenario::{Arrival, Scenario, Scorer};
 use search::Load;
 use search::preset::{Preset, Rule, Value};
 use serde_json::json;
@@ -84,10 +84,13 @@ pub(super) fn preset_of(command: &str, name: &str) -> Failure {
 /// True if the samples come from the shipped dataset for recorded traffic.
 fn plays_a_trace(source: &Source) -> bool {
     let named = source.scenario.dataset.plugin.iter().chain(&source.plugins);
-    named.into_iter().any(|plugin| {
-        let file = plugin.value.rsplit('/').next().unwrap_or_default();
-        file.split(['.', '@']).next() == Some("trace")
-    })
+    named.into_iter().any(|plugin| is_component(&plugin.value, "trace"))
+}
+
+/// True if a plugin is the component of this name, in any folder and version.
+fn is_component(plugin: &str, name: &str) -> bool {
+    let file = plugin.rsplit('/').next().unwrap_or_default();
+    file.split(['.', '@']).next() == Some(name)
 }
 
 struct Rules {
@@ -225,7 +228,17 @@ impl Rules {
             ("equal-issue", _) => self.open.push(
                 "equal issue is not followed: how often each sample is sent is up to the dataset; it is not made equal".to_owned(),
             ),
-            ("inline-accuracy" | "swe-bench", _) => {
+            ("inline-accuracy", _) => {
+                let scorers = scenario.scorers.get_or_insert_default();
+                let mut named = scorers.iter().filter_map(|entry| entry.value.plugin.as_ref());
+                if !named.any(|plugin| is_component(&plugin.value, "mlperf-agentic")) {
+                    let plugin = "scorers/mlperf-agentic.wasm".to_owned();
+                    let plugin = Some(Located::flag(SETTER, plugin));
+                    let scorer = Scorer { plugin, ..Scorer::default() };
+                    scorers.push(Located::flag(SETTER, scorer));
+                }
+            }
+            ("swe-bench", _) => {
                 self.open.push(format!("{} is not measured: {}", rule.name, rule.about));
             }
             // The summary has the shares.
@@ -361,13 +374,17 @@ mod tests {
         let (ruled, open) =
             under(preset, source("[load]\nsessions = 1226\n[request]\ntop-k = 20\n"), false)
                 .unwrap();
-        let Scenario { request, load, thresholds, .. } = ruled.scenario;
+        let Scenario { request, load, thresholds, scorers, .. } = ruled.scenario;
+        let scorers = scorers.unwrap_or_default();
+        let scorers = scorers.iter().map(|entry| &*entry.value.plugin.as_ref().unwrap().value);
+        assert_eq!(scorers.collect::<Vec<_>>(), ["scorers/mlperf-agentic.wasm"]);
         assert_eq!((load.sessions.unwrap().value, load.lanes.salt()), (1226, LaneSalt::Pass));
         assert_eq!(load.lanes.shares(), Some([0.0, 0.0]));
         assert_eq!(request.presence_penalty.unwrap().value, 1.5);
         let limits: Vec<&str> = thresholds.iter().map(|entry| entry.value.as_str()).collect();
-        assert_eq!(limits, ["output-tokens.mean >= 355", "output-tokens.mean <= 434"]);
-        assert_eq!(open.len(), 3, "{open:?}");
+        let accuracy = "score.inline-accuracy >= 0.5586";
+        assert_eq!(limits, ["output-tokens.mean >= 355", "output-tokens.mean <= 434", accuracy]);
+        assert_eq!(open.len(), 2, "{open:?}");
         let wrong = "[load]\nsessions = 600\n[request]\ntop-k = 40\n\
                      [thresholds]\noutput-tokens.mean = \">= 1\"\n";
         let (ruled, _) = under(preset, source(wrong), true).unwrap();

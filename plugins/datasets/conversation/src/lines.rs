@@ -6,7 +6,7 @@ use dialogue::turns::Splitter;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::{Error, Files, Message, Part, Role};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sharegpt_file::Utterance;
 
 use crate::config::Format;
@@ -302,6 +302,7 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
         group.splitter.ask();
         return Ok(());
     }
+    let reference = reference(&fields);
     let mut extra = Fields::new();
     for key in ["tool_calls", "tool_call_id", "reasoning_content", "name"] {
         if let Some(value) = fields.remove(key).filter(|value| !value.is_null()) {
@@ -313,8 +314,24 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
         found => content(found)?,
     };
     group.splitter.push(Message { role: author, parts, extra: object(extra) });
+    if let Some(reference) = reference.filter(|_| author == Role::Assistant) {
+        group.splitter.refer(reference);
+    }
     group.splitter.ask();
     Ok(())
+}
+
+/// The part of a recorded answer that the scorer `mlperf-agentic` needs: intents in conversations
+/// named `sim_` and a number, and calls of tools in others.
+fn reference(fields: &Fields) -> Option<String> {
+    let number = fields.get("conversation_id")?.as_str().and_then(|name| name.strip_prefix("sim_"));
+    let is_workflow = number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    let key = if is_workflow { "intent_codes" } else { "tool_calls" };
+    let found =
+        fields.get(key).filter(|value| value.as_array().is_some_and(|list| !list.is_empty()));
+    found.map(|value| json!({ key: value }).to_string())
 }
 
 /// A result of a tool: a text, or an object with `content` and `tool_call_id`.

@@ -29,8 +29,7 @@ pub(crate) struct Plan {
     outside: Outside,
     outputs: Outputs,
     think: Pauses,
-    /// True if the history of a turn has no answer where the file has none, and the first turn waits
-    /// too.
+    /// True if histories lack answers that the file lacks, and the first turn waits too.
     as_recorded: bool,
 }
 
@@ -194,6 +193,7 @@ impl Plan {
             parameters.extend(turn.parameters);
             samples.push(Sample {
                 recorded_answer: turn.answer,
+                reference: turn.reference,
                 input_tokens: tokens.input,
                 output_tokens: output,
                 turn: Some(runner_plugin::Turn {

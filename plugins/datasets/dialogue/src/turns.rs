@@ -16,6 +16,8 @@ pub struct Turn {
     pub output_tokens: Option<u32>,
     /// Fields of its request alone.
     pub parameters: Map<String, Value>,
+    /// The value with which a scorer compares the answer.
+    pub reference: Option<String>,
 }
 
 /// Splits messages into turns at each assistant's message after a user's or a tool's.
@@ -68,6 +70,13 @@ impl Splitter {
     /// Sends these fields with the open turn.
     pub fn set(&mut self, parameters: Map<String, Value>) {
         self.next.parameters.extend(parameters);
+    }
+
+    /// Judges the answer of the last turn by this value.
+    pub fn refer(&mut self, reference: String) {
+        if let Some(last) = self.turns.last_mut().filter(|last| last.answer.is_some()) {
+            last.reference.get_or_insert(reference);
+        }
     }
 
     #[must_use]

@@ -1,6 +1,6 @@
-//! Code that scorers share: the sample's reference, the part of an answer that counts, scores, and
-//! Python's notions of text ([`python`]), because most rules come from tools in Python. Each scorer
-//! decides by itself which answers are right.
+//! Code that scorers share: the sample's reference, the part of an answer that counts, its calls of
+//! tools ([`calls`]), and scores. [`python`] has Python's notions of text, because most rules come
+//! from tools in Python. Each scorer decides by itself which answers are right.
 //!
 //! # One rule for all scorers
 //!
@@ -13,6 +13,7 @@
 //! is the share of answers without a find.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 pub mod python;
 
 use std::borrow::Cow;

@@ -25,13 +25,12 @@
 //! or if arguments are no JSON object; `tool-call` is 0 then.
 #![deny(unsafe_code)]
 
-mod calls;
 mod check;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use judging::{reference, truth, unusable};
+use judging::{calls, reference, truth, unusable};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -122,6 +122,7 @@ impl<'a> Gather<'a> {
         }
         if exchange.phase == Phase::Tail {
             self.requests.tail += 1;
+            self.scores.add(exchange);
             return;
         }
         let retokenized = self.facts.retokenized.get(exchange.index);

@@ -50,8 +50,8 @@ pub struct Requests {
     pub waited_for_connection: u64,
     /// Requests of the warm-up; no other figure includes them.
     pub warmup: u64,
-    /// Requests that were sent after a lane was over for which no session was left; no other figure
-    /// includes them.
+    /// Requests that were sent after a lane was over for which no session was left; of the other
+    /// figures, scores alone include them.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub tail: u64,
 }

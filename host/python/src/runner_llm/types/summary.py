@@ -752,8 +752,8 @@ class Requests:
     warmup: int
     """Requests of the warm-up; no other figure includes them."""
     tail: int | None
-    """Requests that were sent after a lane was over for which no session was left; no other figure
-    includes them.
+    """Requests that were sent after a lane was over for which no session was left; of the other
+    figures, scores alone include them.
     """
 
     @classmethod

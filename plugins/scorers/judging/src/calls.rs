@@ -21,8 +21,19 @@ struct Pieces {
     table: Option<Map<String, Value>>,
 }
 
-/// Reads the calls; `None` if they are malformed.
+/// Reads the calls; `None` if any is malformed.
+#[must_use]
 pub fn read(text: &str) -> Option<Vec<Call>> {
+    pieces(text)?.into_iter().map(Pieces::finish).collect()
+}
+
+/// Reads the calls that are whole.
+#[must_use]
+pub fn whole(text: &str) -> Vec<Call> {
+    pieces(text).into_iter().flatten().filter_map(Pieces::finish).collect()
+}
+
+fn pieces(text: &str) -> Option<Vec<Pieces>> {
     let mut calls: Vec<Pieces> = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
         match value.ok()? {
@@ -30,7 +41,7 @@ pub fn read(text: &str) -> Option<Vec<Call>> {
             value => add(&mut calls, &value)?,
         }
     }
-    calls.into_iter().map(Pieces::finish).collect()
+    Some(calls)
 }
 
 /// Adds a piece to the call that it belongs to, or begins a new one.
@@ -122,5 +133,8 @@ mod tests {
             assert_eq!(found(text), None, "{text}");
         }
         assert_eq!(found(""), Some(Vec::new()));
+        let cut = r#"{"name":"f","arguments":"{"}{"name":"g","arguments":"{}"}"#;
+        assert_eq!(found(cut), None);
+        assert_eq!(whole(cut), [Call { name: "g".to_owned(), arguments: Map::new() }]);
     }
 }
