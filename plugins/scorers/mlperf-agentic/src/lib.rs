@@ -1,14 +1,13 @@
-//! Scorer for the inline accuracy of MLPerf Agentic, as MLCommons endpoints computes it at `ea33275`
-//! (`evaluation/scoring.py`, `AgenticInferenceInlineScorer`).
+//! Scorer for the inline accuracy of MLPerf Agentic, by `AgenticInferenceInlineScorer` of MLCommons
+//! endpoints at `ea33275`.
 //!
 //! The reference is a table of one key, which the dataset `conversation` takes from the recorded
-//! answer. `inline-accuracy` of an answer is
+//! answer. The score `inline-accuracy` depends on this key:
 //!
-//! - for `intent_codes`, 1 if the answer names one of the codes: `intent: I042`, or else the last
-//!   `I042`, in the reasoning or else in the text;
-//! - for `tool_calls`, the commands that the answer and the record have in common, as a share of the
-//!   commands that either has. Commands are the known programs of the calls of `bash`, each with its
-//!   number, without their paths, versions and arguments.
+//! - `intent_codes`: 1 if the answer names one of the codes. It names a code by `intent: I042`, or
+//!   else by its last `I042`. The reasoning comes before the text.
+//! - `tool_calls`: the commands that answer and record share, as a part of all their commands. A
+//!   command is a known program that a call of `bash` runs, without path, version and arguments.
 //!
 //! A turn whose record has no code and no command is not judged. MLCommons counts a failed turn as
 //! 0, as a threshold does.
@@ -163,7 +162,7 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// The commands that both sides have, as a share of those that either has.
+/// The commands that both sides have, as a share of all commands.
 fn in_common(one: &BTreeMap<&str, u32>, other: &BTreeMap<&str, u32>) -> f64 {
     let count = |side: &BTreeMap<&str, u32>| side.values().sum::<u32>();
     let both = one.iter().map(|(name, count)| count.min(other.get(name).unwrap_or(&0)));
