@@ -19,7 +19,7 @@
 
 use model::units::Nanos;
 use result::metric::Reading;
-use simulator::{Engine, Parameters, Random, ServedRequest, Work, exchanges};
+use simulator::{Engine, Parameters, Random, ServedRequest, Work, exchanges, open_ends};
 use statistics::batches::design_effect;
 use statistics::mean;
 use statistics::steps::{Slice, Steps};
@@ -37,7 +37,9 @@ const BATCHES: usize = 32;
 const SLICES: usize = 200;
 /// Requests of the long run: as a multiple of the run's, at least, and at most.
 const LONGER: usize = 50;
-const LONG: (usize, usize) = (200_000, 600_000);
+const LONG: (usize, usize) = (60_000, 600_000);
+/// The factor between the loads of the two long runs that show the slope.
+const STEP: f64 = 1.02;
 /// Tokens of its answers, at most.
 const TOKENS: f64 = 1.5e8;
 /// Part of the long run that is left out, because the engine begins empty.
@@ -85,7 +87,16 @@ impl Life {
     }
 }
 
-/// The controls of a run's misses: for each limit, in the order of `limits`. `lives` and the misses
+/// A simulation's finding on a run's misses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Simulated {
+    pub control: Option<Control>,
+    /// True if the simulated engine has no steady share of misses at the rate, because its queue
+    /// grows too long.
+    pub overloads: bool,
+}
+
+/// The simulation's findings for each limit, in the order of `limits`. `lives` and the misses
 /// `bad` of each limit are in the order in which requests were due.
 pub(crate) fn controls(
     lives: &[Life],
@@ -93,33 +104,41 @@ pub(crate) fn controls(
     limits: &[&Limit],
     bad: &[Vec<bool>],
     arrivals: Arrivals,
-) -> Option<Vec<Option<Control>>> {
+) -> Option<Vec<Simulated>> {
     let parameters = parameters(lives)?;
     let judge = Judge { readers, limits };
     let due: Vec<Nanos> = lives.iter().map(|own| own.due).collect();
     let work: Vec<Work> = lives.iter().map(|own| own.work).collect();
-    let own = judge.misses(&served(&parameters, &due, &work));
+    let served = |due: &[Nanos], work: &[Work]| {
+        open_ends(&mut Engine::new(parameters.clone(), 0), due, work)
+    };
+    let own = judge.misses(&served(&due, &work));
     let tokens = mean(&work.iter().map(|own| f64::from(own.output_tokens)).collect::<Vec<_>>());
     let many = (LONGER * lives.len()).clamp(LONG.0, LONG.1);
     let many = many.min((TOKENS / tokens) as usize).max(lives.len());
     let (long_due, sources) = drawn(lives, arrivals, many);
     let long_work: Vec<Work> = sources.iter().map(|place| work[*place]).collect();
-    let long = judge.misses(&served(&parameters, &long_due, &long_work));
+    let long = judge.misses(&served(&long_due, &long_work));
+    let sooner: Vec<Nanos> =
+        long_due.iter().map(|own| Nanos((own.0 as f64 / STEP) as u64)).collect();
+    let above = judge.misses(&served(&sooner, &long_work));
     let uneven = unevenness(lives, &parameters);
     let start = many / START;
     let found = (0..limits.len()).map(|place| {
         let by_lengths = variance_by_lengths(&long[place], &sources, lives.len());
-        let control = control(&bad[place], &own[place], &long[place][start..], by_lengths)?;
-        Some(Control { uneven, ..control })
+        let found = simulated(&bad[place], &own[place], &long[place][start..], by_lengths);
+        let [low, high] = [&long, &above].map(|own| logit(&own[place][start..]));
+        let slope = ((high - low) / STEP.ln()).max(1.0);
+        let control = found.control.map(|control| Control { uneven, slope, ..control });
+        Simulated { control, ..found }
     });
     Some(found.collect())
 }
 
 /// The control of misses `own` by simulated misses on the same requests and in the long run.
 /// `by_lengths` is the variance that each request's lengths add to the long run's share by
-/// themselves.
-/// `None` if the simulation has no steady share, or the run never or always misses.
-fn control(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> Option<Control> {
+/// themselves. There is no control without a steady share, or if the run never or always misses.
+fn simulated(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> Simulated {
     let many = own.len() as f64;
     let steady = share(long);
     let (effect, _) = design_effect(long);
@@ -129,9 +148,9 @@ fn control(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> 
         a.iter().zip(b).map(|(y, x)| (y - mean(a)) * (x - mean(b))).sum()
     };
     let [yy, xx, xy] = [products(&y, &y), products(&x, &x), products(&y, &x)];
-    let is_steady = long.len() as f64 / effect >= WORTH && steady > 0.0 && steady <= SHARE;
-    if !is_steady || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
-        return None;
+    let overloads = long.len() as f64 / effect < WORTH || steady > SHARE;
+    if overloads || steady == 0.0 || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
+        return Simulated { control: None, overloads };
     }
     let slope = xy / xx;
     let estimate = (y_mean - slope * (x_mean - steady)).clamp(0.0, 1.0);
@@ -140,17 +159,24 @@ fn control(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> 
     let binomial = |share: f64| share * (1.0 - share);
     let of_long = binomial(steady) * effect * many / long.len() as f64;
     let unit = binomial(estimate.clamp(0.5 / many, 1.0 - 0.5 / many));
-    Some(Control {
+    let control = Control {
         share: estimate,
         unexplained: (left * (freedom - 1.0) / (freedom - 2.0)).min(1.0),
         effect: effect.max(1.0),
         added: slope * slope * (of_long + by_lengths) / unit,
         uneven: 0.0,
-    })
+        slope: 1.0,
+    };
+    Simulated { control: Some(control), overloads }
 }
 
 fn share(shown: &[bool]) -> f64 {
     shown.iter().filter(|shown| **shown).count() as f64 / shown.len().max(1) as f64
+}
+
+fn logit(shown: &[bool]) -> f64 {
+    let (bad, all) = (share(shown) * shown.len() as f64, shown.len() as f64);
+    ((bad + 0.5) / (all - bad + 0.5)).ln()
 }
 
 fn batches(shown: &[bool]) -> Vec<f64> {
@@ -249,39 +275,6 @@ fn drawn(lives: &[Life], arrivals: Arrivals, many: usize) -> (Vec<Nanos>, Vec<us
         (Nanos::from_secs_f64(now), place(lives.len()))
     };
     (0..many).map(&mut next).unzip()
-}
-
-/// Simulated answers, each with its first and its last token.
-fn served(parameters: &Parameters, due: &[Nanos], work: &[Work]) -> Vec<ServedRequest> {
-    let mut engine = Engine::new(parameters.clone(), 0);
-    let of = |(due, work): (&Nanos, &Work)| ServedRequest {
-        sent: *due,
-        work: *work,
-        tokens: Vec::with_capacity(2),
-    };
-    let mut served: Vec<ServedRequest> = due.iter().zip(work).map(of).collect();
-    let (mut now, mut next) = (Nanos::ZERO, 0);
-    loop {
-        while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
-            engine.submit(next as u64, arrived.work);
-            next += 1;
-        }
-        match engine.begin() {
-            Some(span) => {
-                now = now + span;
-                engine.finish(|id, is_last| {
-                    let tokens = &mut served[id as usize].tokens;
-                    if is_last || tokens.is_empty() {
-                        tokens.push(now);
-                    }
-                });
-            }
-            None => match served.get(next) {
-                Some(arrives) => now = arrives.sent,
-                None => return served,
-            },
-        }
-    }
 }
 
 /// The limits by which simulated answers are judged, as the run's are.

@@ -63,6 +63,9 @@ pub struct Pooled {
     odds: f64,
     /// The control of the misses; absent if a run has none.
     pub control: Option<Control>,
+    /// True if a run's simulated engine is overloaded.
+    #[serde(default)]
+    pub overloads: bool,
 }
 
 impl Pooled {
@@ -77,6 +80,7 @@ impl Pooled {
             freedom: f64::from(counted.batches.saturating_sub(1)),
             runs: 1,
             control: counted.control,
+            overloads: counted.overloads,
             odds: (known.max(0.5) / (counted.requests as f64 - known + 1.0)).ln(),
         });
     }
@@ -97,6 +101,7 @@ impl Pooled {
         self.bad += other.bad;
         self.unknown += other.unknown;
         self.freedom += other.freedom;
+        self.overloads |= other.overloads;
         self.runs += other.runs;
         self.odds += other.odds;
     }
@@ -269,6 +274,7 @@ mod tests {
             near_effect: effect,
             batches: 320,
             control: None,
+            overloads: false,
         }
     }
 

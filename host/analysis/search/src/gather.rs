@@ -16,7 +16,7 @@ use result::summary::Backlog;
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
-use crate::control::{Arrivals, Control, Life, controls};
+use crate::control::{Arrivals, Control, Life, Simulated, controls};
 use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
@@ -41,6 +41,9 @@ pub struct Counted {
     pub batches: u32,
     /// The control of the misses by simulation; absent where the run has none.
     pub control: Option<Control>,
+    /// True if the simulated engine is overloaded at the run's rate.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub overloads: bool,
 }
 
 /// Little's law, as a check on a run: where the load is steady, the mean number of unanswered
@@ -202,12 +205,12 @@ impl Gather {
         lives.sort_by_key(|life| life.due);
         let controls = arrivals
             .and_then(|own| controls(&lives, &self.readers, &limits, &all_bad, own))
-            .unwrap_or_else(|| vec![None; limits.len()]);
+            .unwrap_or_else(|| vec![Simulated::default(); limits.len()]);
         let mut counted = all_bad.into_iter().zip(controls);
         let mut count = |limit: &Limit| {
             let (column, values) = (column_of(limit), values_of(limit));
             let (tail_effect, tail_batches) = tails.get(column).copied().unwrap_or((1.0, 0));
-            let (bad, control) = counted.next().unwrap_or_default();
+            let (bad, Simulated { control, overloads }) = counted.next().unwrap_or_default();
             let (effect, batches) = design_effect(&bad);
             let from = highest.get(column).copied().unwrap_or(f64::INFINITY);
             let (near_effect, _) = effect_above(values, from.max(limit.milliseconds / 2.0));
@@ -220,6 +223,7 @@ impl Gather {
                 near_effect,
                 batches: batches.min(tail_batches),
                 control,
+                overloads,
             }
         };
         let tiers =

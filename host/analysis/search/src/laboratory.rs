@@ -12,7 +12,8 @@ use model::units::Nanos;
 use result::metric::Reading;
 use result::summary::Backlog;
 use simulator::{
-    Case, Engine, Lengths, Parameters, Random, ServedRequest, Work, Workload, open, poisson,
+    Case, Engine, Lengths, Parameters, Random, ServedRequest, Work, Workload, open, open_ends,
+    poisson,
 };
 
 use search::answer::Ended;
@@ -116,13 +117,7 @@ impl Kind {
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
             Kind::Padded => return padded(&due, &work, 60 + seed),
         };
-        let mut served = open(&mut Engine::new(parameters, 60 + seed), &due, &work);
-        for own in &mut served {
-            let last = own.tokens.len() - 1;
-            own.tokens =
-                own.tokens.iter().take(1).chain(&own.tokens[last.max(1)..]).copied().collect();
-        }
-        served
+        open_ends(&mut Engine::new(parameters, 60 + seed), &due, &work)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::probe::{Outcome, Probe};
 use crate::slo::{Limit, Tier};
 use crate::watch::Alarm;
 use statistics::bounds::fewest;
-use statistics::crossing::{Point, STEADY};
+use statistics::crossing::{Control, Point, STEADY};
 use statistics::early_stopping;
 
 /// Runs in a row that are not valid, after which a load is given up.
@@ -213,7 +213,7 @@ impl Level {
             Decision::Fail { .. } => Side::Above,
             Decision::Undecided { .. } if self.requests == 0 && self.closed => Side::Unknown,
             Decision::Undecided { .. } if self.requests == 0 => Side::Open,
-            Decision::Undecided { .. } if is_above => Side::Above,
+            Decision::Undecided { .. } if is_above || self.is_overloaded() => Side::Above,
             Decision::Undecided { .. } if is_unclear => Side::Unknown,
             Decision::Undecided { .. } if is_short && !self.closed => Side::Open,
             Decision::Undecided { .. } => Side::Below,
@@ -223,6 +223,13 @@ impl Level {
     /// True if the backlog grew, so that there is no steady state.
     pub(crate) fn grew(&self) -> bool {
         self.grown.is_some() || self.stopped.is_some()
+    }
+
+    /// True if the backlog grew, or the simulated engine is overloaded. A run too short for its
+    /// answers to fill the engine shows too few slots, and its simulation counts for nothing.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        let simulated = self.pooled.iter().flatten().any(|own| own.overloads);
+        self.grew() || simulated && self.length >= FILLED
     }
 
     /// Requests for each independent load; absent where the backlog grew.
@@ -247,11 +254,26 @@ impl Level {
         self.invalid_in_a_row + 1
     }
 
+    /// Returns the result of its runs for an objective, as it helps to place the next run. More than
+    /// half of the requests of an overloaded engine miss in the long run.
+    pub(crate) fn seen(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
+        let mut own = self.any_point(config, tier, limit)?;
+        own.control = own.control.and_then(Control::helps);
+        if self.is_overloaded() {
+            own.bad = own.bad.max(own.requests / 2.0);
+        }
+        Some(own)
+    }
+
     /// Returns the result of its runs for an objective; absent where the backlog grew, and where
     /// the metric is not known of all answers.
     pub(crate) fn point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
+        self.any_point(config, tier, limit).filter(|_| !self.grew())
+    }
+
+    fn any_point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let pooled = self.pooled.get(tier)?.get(limit)?;
-        let counts = pooled.requests > 0 && pooled.unknown == 0 && !self.grew();
+        let counts = pooled.requests > 0 && pooled.unknown == 0;
         let [effect, tail_effect] = pooled.seen();
         counts.then_some(Point {
             at: self.at,

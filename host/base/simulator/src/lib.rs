@@ -21,7 +21,9 @@ mod workload;
 pub use case::{Case, Draw, Effects, Load, label};
 pub use engine::{Engine, Work};
 pub use exchanges::{delay, exchanges};
-pub use load::{ServedRequest, all_at_once, capacity, closed, gamma, open, open_slowing, poisson};
+pub use load::{
+    ServedRequest, all_at_once, capacity, closed, gamma, open, open_ends, open_slowing, poisson,
+};
 pub use parameters::Parameters;
 pub use random::Random;
 pub use workload::{

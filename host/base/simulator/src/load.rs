@@ -50,8 +50,27 @@ pub fn open_slowing(
     work: &[Work],
     slower: impl Fn(Nanos) -> f64,
 ) -> Vec<ServedRequest> {
-    let mut served: Vec<ServedRequest> =
-        (due.iter().zip(work)).map(|(due, work)| ServedRequest::new(*due, *work)).collect();
+    arriving(engine, due, work, slower, |_, _| true)
+}
+
+/// The same with the first and the last token of each answer alone.
+pub fn open_ends(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<ServedRequest> {
+    arriving(engine, due, work, |_| 1.0, |is_first, is_last| is_first || is_last)
+}
+
+/// Requests that arrive at given instants, with the tokens that `stays` keeps.
+fn arriving(
+    engine: &mut Engine,
+    due: &[Nanos],
+    work: &[Work],
+    slower: impl Fn(Nanos) -> f64,
+    stays: impl Fn(bool, bool) -> bool,
+) -> Vec<ServedRequest> {
+    let of = |(sent, work): (&Nanos, &Work)| {
+        let room = if stays(false, false) { work.output_tokens as usize } else { 2 };
+        ServedRequest { sent: *sent, work: *work, tokens: Vec::with_capacity(room) }
+    };
+    let mut served: Vec<ServedRequest> = due.iter().zip(work).map(of).collect();
     let (mut now, mut next) = (Nanos::ZERO, 0);
     loop {
         while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
@@ -62,7 +81,12 @@ pub fn open_slowing(
         match engine.begin() {
             Some(span) => {
                 now = now + span;
-                engine.finish(|id, _| served[id as usize].tokens.push(now));
+                engine.finish(|id, is_last| {
+                    let tokens = &mut served[id as usize].tokens;
+                    if stays(tokens.is_empty(), is_last) {
+                        tokens.push(now);
+                    }
+                });
             }
             None => match served.get(next) {
                 Some(arrives) => now = arrives.sent,
@@ -148,6 +172,19 @@ mod tests {
 
     /// A full batch of 32 that answers 60 tokens each, at about 16.4 ms a step and 2.2 ms for its
     /// prompts.
+    #[test]
+    fn ends_are_the_first_and_the_last_token() {
+        let work = [1, 2, 7].map(|output_tokens| Work { output_tokens, ..Work::default() });
+        let due = [0, 3, 5].map(Nanos);
+        let engine = || Engine::new(Parameters::default(), 1);
+        let ends = open_ends(&mut engine(), &due, &work);
+        for (all, ends) in open(&mut engine(), &due, &work).iter().zip(ends) {
+            assert_eq!(ends.tokens.first(), all.tokens.first());
+            assert_eq!(ends.tokens.last(), all.tokens.last());
+            assert_eq!(ends.tokens.len(), all.tokens.len().min(2));
+        }
+    }
+
     #[test]
     fn capacity_is_the_rate_of_a_full_batch() {
         let work = Lengths::work(PROMPTS, ANSWERS, 3000, 5);

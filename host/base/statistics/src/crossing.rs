@@ -42,6 +42,13 @@ const SMOOTH: f64 = 0.02;
 /// Degrees of freedom of the design effects for each independent load: the tenth of them that a
 /// run's highest tenth meets, and two moments of each.
 const FREEDOM: f64 = 0.2;
+/// The same for each control, whose long run shows the design effect and whose batches show the
+/// part that it leaves.
+const CONTROL_FREEDOM: f64 = 30.0;
+/// Standard deviation of the logarithm of a control's slope: seldom off by more than a factor of 2.
+const SLOPE_ERROR: f64 = 0.35;
+/// The variance that the error of a load adds to the logit of its share, at most.
+const BLUR: f64 = 1.0;
 /// Degrees of freedom of the design effects, at least and at most.
 const BOUNDS: (f64, f64) = (5.0, 200.0);
 /// The factor by which design effects are multiplied because a search ends when its interval is
@@ -105,6 +112,8 @@ pub struct Control {
     pub added: f64,
     /// The variance of the logarithm of the load by the chance of lengths, for one request.
     pub uneven: f64,
+    /// The power of the load with which the odds of a miss grow in the control's long run.
+    pub slope: f64,
 }
 
 impl Control {
@@ -125,6 +134,7 @@ impl Control {
             effect: mean(self.effect, other.effect),
             added: mean(self.added, other.added),
             uneven: mean(self.uneven, other.uneven),
+            slope: mean(self.slope, other.slope),
         }
     }
 }
@@ -165,18 +175,23 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// The logarithm of a load, and the number of independent requests seen there, and of bad ones
-/// among them.
+/// The logarithm of a load, the number of requests sent there, the number of independent ones that
+/// they are worth, and of bad ones among these.
 #[derive(Clone, Copy, Debug)]
 struct Observation {
     x: f64,
+    sent: f64,
     requests: f64,
     bad: f64,
     /// The logit from which on the curve may be as high as it likes. Where far more requests are
     /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
-    /// The number of independent loads that the runs there hold.
-    loads: f64,
+    /// Degrees of freedom of the design effect.
+    freedom: f64,
+    /// The variance of the logarithm of the load.
+    uneven: f64,
+    /// The slope of the control, and its weight.
+    slope: Option<(f64, f64)>,
     is_steady: bool,
 }
 
@@ -186,9 +201,61 @@ impl Observation {
         if logit < self.enough { self.bad - self.requests * share(logit) } else { 0.0 }
     }
 
+    fn logit(&self) -> f64 {
+        let [least, most] = [0.5 / self.sent, 1.0 - 0.5 / self.sent];
+        let share = (self.bad / self.requests).clamp(least, most);
+        (share / (1.0 - share)).ln()
+    }
+
+    /// The observation with the weight that its control has at a fitted logit and a slope, with the
+    /// variance that the error of its load adds: the effective variance (Orear 1982, "Least squares
+    /// when both variables have uncertainties").
+    fn weighted(self, logit: f64, slope: f64, effects: &Effects) -> Self {
+        if self.slope.is_none() {
+            return self;
+        }
+        let effect = effects.at(&self, logit);
+        let of_load = (slope * slope * self.uneven).min(BLUR) * share(logit) * share(-logit);
+        let requests = 1.0 / (effect / self.sent + of_load);
+        Observation { requests, bad: self.bad / self.requests * requests, ..self }
+    }
+
     fn variance(&self, logit: f64) -> f64 {
         let share = share(logit);
         if logit < self.enough { self.requests * share * (1.0 - share) } else { 0.0 }
+    }
+}
+
+/// The design effects that controls leave, as a power of the odds of a miss. A control that sees
+/// few misses by luck sees few clusters too, so weights follow from the fitted odds, and not from
+/// its own (Carroll and Ruppert 1988, "Transformation and Weighting in Regression", section 2.2).
+struct Effects {
+    power: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Effects {
+    fn new(near: &[Observation]) -> Self {
+        let own = || near.iter().filter(|own| own.slope.is_some());
+        let all: f64 = own().map(|own| own.sent).sum();
+        let mean = |of: &dyn Fn(&Observation) -> f64| {
+            own().map(|own| own.sent * of(own)).sum::<f64>() / all
+        };
+        let effect = |own: &Observation| (own.sent / own.requests).ln();
+        let (x, y) = (mean(&Observation::logit), mean(&effect));
+        let square = mean(&|own| (own.logit() - x).powi(2));
+        let product = mean(&|own| (own.logit() - x) * (effect(own) - y));
+        Effects {
+            power: if square > 0.0 { (product / square).max(0.0) } else { 0.0 },
+            least: own().map(effect).fold(f64::INFINITY, f64::min),
+            most: own().map(effect).fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+
+    fn at(&self, own: &Observation, logit: f64) -> f64 {
+        let effect = (own.sent / own.requests).ln() + self.power * (logit - own.logit());
+        effect.clamp(self.least, self.most).exp()
     }
 }
 
@@ -214,7 +281,9 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
         .map(|own| {
             if !own.is_steady() {
                 let effect = own.effect.max(own.tail_effect);
-                return left(own, effect.max(own.requests / own.loads.max(1.0)));
+                // A control's long run has many independent loads.
+                let few = own.control.map_or(own.requests / own.loads.max(1.0), |_| 1.0);
+                return left(own, effect.max(few));
             }
             let [mut misses, mut tails, mut bad, mut requests] = [0.0; 4];
             for other in points.iter().filter(|other| other.is_steady()) {
@@ -251,11 +320,14 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
         while let Some(before) = pools.last().filter(|own| share(own) > share(&pool)) {
             let requests = before.requests + pool.requests;
             pool = Observation {
+                sent: before.sent + pool.sent,
                 x: (before.x * before.requests + pool.x * pool.requests) / requests,
                 requests,
                 bad: before.bad + pool.bad,
                 enough: f64::INFINITY,
-                loads: before.loads + pool.loads,
+                freedom: before.freedom + pool.freedom,
+                uneven: 0.0,
+                slope: None,
                 is_steady: true,
             };
             pools.pop();
@@ -280,11 +352,16 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
 pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Option<Curve> {
     let wanted = odds(allowed).ln();
     let all = observations(points, allowed);
-    let (mut center, mut slope) = (guess.ln(), 0.0);
+    let (mut center, mut curve) = (guess.ln(), CurveFit { likelihood: 0.0, slope: 0.0, bend: 0.0 });
     let mut near = Vec::new();
     // The loads that take part follow from the crossing, and it from them.
     for _ in 0..4 {
-        near = taking_part(&all, center, slope);
+        near = taking_part(&all, center, curve.slope);
+        let effects = Effects::new(&near);
+        for own in &mut near {
+            let logit = wanted + curve.slope * bent(own.x - center, curve.bend);
+            *own = own.weighted(logit, curve.slope, &effects);
+        }
         let is_bad = |own: &Observation| own.bad > allowed * own.requests;
         let above = near.iter().filter(|own| is_bad(own)).count();
         let steady = near.iter().filter(|own| own.is_steady).count();
@@ -295,7 +372,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         let padded: Vec<Observation> =
             (near.iter()).map(|own| padded(*own, allowed, part)).collect();
         let moved = most_likely(&padded, wanted);
-        slope = curve_through(&padded, moved, wanted).slope;
+        curve = curve_through(&padded, moved, wanted);
         let is_still = (moved - center).abs() < 1e-4;
         center = moved;
         if is_still {
@@ -312,8 +389,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
             own.rest(logit).powi(2) / own.variance(logit).max(0.25)
         })
         .sum();
-    let known = FREEDOM * near.iter().map(|own| own.loads).sum::<f64>();
-    let known = known.clamp(BOUNDS.0, BOUNDS.1);
+    let known = near.iter().map(|own| own.freedom).sum::<f64>().clamp(BOUNDS.0, BOUNDS.1);
     let scatter = ((known + misfit) / (known + left)).max(1.0);
     let [low, high] = span(&near);
     let end = |outside: f64, mut beyond: f64| {
@@ -333,19 +409,11 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
     let took_part: Vec<&Point> =
         points.iter().filter(|point| near.iter().any(|own| own.x == point.at.ln())).collect();
     let requests = took_part.iter().map(|point| point.requests).sum::<f64>();
-    let uneven = |point: &&Point| point.control.map_or(0.0, |own| own.uneven * point.requests);
-    let shift = (took_part.iter().map(uneven).sum::<f64>()).sqrt() / requests;
-    // Errors of the loads themselves are independent of the misses about the curve.
-    let wider = |end: f64, outside: f64| {
-        let away = end.ln() - center;
-        let by_chance = student::quantile(2.0 * outside, f64::INFINITY) * shift;
-        (center + away.hypot(by_chance).copysign(away)).exp()
-    };
     Some(Curve {
         estimate: center.exp(),
-        low: end(outside[0], low - BEYOND).map(|low| wider(low, outside[0])),
-        high: end(outside[1], high + BEYOND).map(|high| wider(high, outside[1])),
-        slope,
+        low: end(outside[0], low - BEYOND),
+        high: end(outside[1], high + BEYOND),
+        slope: curve.slope,
         scatter,
         loads: near.len() as u32,
         requests: requests as u64,
@@ -360,10 +428,13 @@ fn observations(points: &[Point], allowed: f64) -> Vec<Observation> {
         let unexplained = own.control.map_or(1.0, |control| control.unexplained);
         Observation {
             x: own.at.ln(),
+            sent: own.requests,
             requests: own.requests / effect,
             bad: bad / effect,
             enough: if seen > most { seen.ln() } else { f64::INFINITY },
-            loads: own.loads,
+            freedom: own.control.map_or(FREEDOM * own.loads, |_| CONTROL_FREEDOM),
+            uneven: own.control.map_or(0.0, |control| control.uneven / own.requests),
+            slope: own.control.map(|control| (control.slope, own.requests)),
             is_steady: own.loads >= STEADY * unexplained,
         }
     };
@@ -424,8 +495,43 @@ struct CurveFit {
     bend: f64,
 }
 
-/// The most likely curve with the wanted logit at a load. For each bend the likelihood is concave
-/// in the slope.
+/// The controls' slopes at their loads, as information beside the misses: mixed estimation (Theil
+/// and Goldberger 1961, "On pure and mixed statistical estimation in economics"). The error of the
+/// simulation's slope is the same at all loads, so all controls together weigh as one.
+struct Slopes {
+    /// The mean and the mean square of the distance of the curve's slope from the controls', as
+    /// logarithms, at a slope of 1.
+    moments: [f64; 2],
+    /// One over the variance of the error, or nothing without controls.
+    weight: f64,
+}
+
+impl Slopes {
+    fn new(near: &[Observation], x: f64, bend: f64) -> Self {
+        let known = || near.iter().filter_map(|own| Some((own.x, own.slope?)));
+        let weights: f64 = known().map(|(_, (_, weight))| weight).sum();
+        let mut moments = [0.0; 2];
+        for (at, (slope, weight)) in known() {
+            let off = bend * (at - x) - slope.ln();
+            moments[0] += weight / weights * off;
+            moments[1] += weight / weights * off * off;
+        }
+        let weight = if weights > 0.0 { SLOPE_ERROR.powi(-2) } else { 0.0 };
+        Slopes { moments, weight }
+    }
+
+    fn likelihood(&self, slope: f64) -> f64 {
+        let [mean, square] = self.moments;
+        -self.weight * (slope.ln().powi(2) + 2.0 * slope.ln() * mean + square) / 2.0
+    }
+
+    fn score(&self, slope: f64) -> f64 {
+        -self.weight * (slope.ln() + self.moments[0]) / slope
+    }
+}
+
+/// The most likely curve with the wanted logit at a load. For each bend the likelihood of the
+/// misses is concave in the slope.
 fn curve_through(near: &[Observation], x: f64, wanted: f64) -> CurveFit {
     let mut best = CurveFit { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
     let mut aways = vec![0.0; near.len()];
@@ -433,9 +539,10 @@ fn curve_through(near: &[Observation], x: f64, wanted: f64) -> CurveFit {
         for (away, own) in aways.iter_mut().zip(near) {
             *away = bent(own.x - x, bend);
         }
+        let slopes = Slopes::new(near, x, bend);
         let score = |slope: f64| -> f64 {
             let of = |(own, away): (&Observation, &f64)| own.rest(wanted + slope * away) * away;
-            near.iter().zip(&aways).map(of).sum()
+            near.iter().zip(&aways).map(of).sum::<f64>() + slopes.score(slope)
         };
         let (mut low, mut high) = (FLAT, STEEP);
         let slope = if score(low) <= 0.0 {
@@ -455,7 +562,8 @@ fn curve_through(near: &[Observation], x: f64, wanted: f64) -> CurveFit {
             let all = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
             own.bad * logit - own.requests * all
         };
-        let likelihood = near.iter().zip(&aways).map(of).sum::<f64>() - bend / USUAL;
+        let misses = near.iter().zip(&aways).map(of).sum::<f64>();
+        let likelihood = misses + slopes.likelihood(slope) - bend / USUAL;
         if likelihood > best.likelihood {
             best = CurveFit { likelihood, slope, bend };
         }

@@ -21,6 +21,8 @@ const AWAY: (f64, f64) = (1.0, 0.06);
 /// The part of this distance where controls help: they show the share of misses well, so the slope
 /// matters less.
 const CONTROLLED: f64 = 0.6;
+/// The part of this distance for loads above the crossing where controls help.
+const NEARER: f64 = 0.5;
 /// The parts of the requests about the crossing that go below it, to it and above it. Requests
 /// below are worth less, because fewer miss; requests at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
@@ -206,20 +208,22 @@ impl Search {
             }
             None => 0.45 * width,
         };
+        // The variance that a control leaves grows steeply above the crossing.
+        let up = if self.unexplained() < 1.0 { NEARER } else { 1.0 };
         // Requests below the crossing, at it and above it, and the part of them that each is to
         // have.
         let mut sent = [0.0; 3];
-        for own in self.levels.iter().filter(|own| !own.grew()) {
+        for own in &self.levels {
             let place = match (own.at / middle).ln() / away {
                 place if (place * away).abs() > NEAR => continue,
                 place if place < -0.5 => 0,
-                place if place <= 0.5 => 1,
+                place if place <= 0.5 * up => 1,
                 _ => 2,
             };
             sent[place] += own.requests as f64 / PARTS[place];
         }
         let least = (0..3).min_by(|a, b| sent[*a].total_cmp(&sent[*b])).unwrap_or(1);
-        let mut at = middle * (away * (least as f64 - 1.0)).exp();
+        let mut at = middle * (away * [-1.0, 0.0, up][least]).exp();
         if least == 2 {
             at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
         }
@@ -251,7 +255,10 @@ impl Search {
         let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
         let last = self.reports.last().map_or(0, |report| report.probe.requests);
-        let most = ((2 * last).min(SHORT)).max((GROWTH * spent as f64) as u64).max(first);
+        // A control shows the side of a load in a short run, and no run shows more without a curve.
+        let is_placing = interval.slope.is_none() && self.unexplained() < 1.0;
+        let growth = if is_placing { 0.0 } else { GROWTH };
+        let most = ((2 * last).min(SHORT)).max((growth * spent as f64) as u64).max(first);
         let wanted = match interval.more(&self.config) {
             // The last run is to be the last.
             Some(more) if more <= most => more + more / 10,

@@ -93,7 +93,11 @@ impl Search {
             let with = controlled(&own).map(fitted).filter(|(_, crossed, _)| crossed.is_some());
             let plain = |mut own: Vec<Point>| {
                 own.iter_mut().for_each(|point| point.control = None);
-                fitted(own)
+                let (own, _, curve) = fitted(own);
+                let seen = self.levels.iter().filter(counts);
+                let seen: Vec<Point> =
+                    seen.filter_map(|level| level.seen(config, tier, place)).collect();
+                (own, crossing(&seen, limit.allowed()), curve)
             };
             let (own, crossed, curve) = with.unwrap_or_else(|| plain(own));
             let shown = (self.levels.iter())
@@ -150,7 +154,7 @@ impl Search {
                     let most = (FAR.0 * own.allowed).min(FAR.1);
                     (helps || own.low > own.allowed) && own.bad as f64 > most * own.requests as f64
                 };
-                level.grew() || level.tiers[tier].limits.iter().any(shares)
+                level.is_overloaded() || level.tiers[tier].limits.iter().any(shares)
             };
             let beyond = (self.levels.iter()).filter(|own| own.at > guess);
             lowest(&mut beyond.filter(is_far).map(|own| own.at))

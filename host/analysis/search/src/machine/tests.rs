@@ -36,6 +36,7 @@ fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
             near_effect: 1.0,
             batches: 160,
             control: None,
+            overloads: false,
         }]
     };
     Outcome::Measured(Measured {
@@ -270,6 +271,25 @@ fn a_search_ends_when_its_budget_does() {
 
 /// Six hundred requests of a closed loop show no load, and the answer has an estimate. None is bad,
 /// and some come near the limit together.
+/// The backlog grows between loads at which it does not: short runs are as lucky as that.
+#[test]
+fn a_load_whose_backlog_grows_is_left_alone() {
+    let config = Config { width: 0.05, confirm: false, ..config(Load::Rate, 1.0) };
+    let answer = conduct(config, |probe| {
+        let mut outcome = shares(probe, &[if probe.at < 16.5 { 0.005 } else { 0.4 }]);
+        if let Outcome::Measured(measured) = &mut outcome
+            && (16.5..17.5).contains(&probe.at)
+        {
+            let grown = Backlog { second_quarter: 1.0, fourth_quarter: 90.0, chance: 3.0 };
+            measured.backlog = Some(grown);
+        }
+        outcome
+    });
+    let most = answer.levels.iter().map(|level| level.looks).max();
+    assert!(most.unwrap() <= 4 && answer.requests < 40_000, "{answer:?}");
+    assert_eq!(answer.tiers[0].ended, Ended::Narrow, "{answer:?}");
+}
+
 #[test]
 fn a_search_that_shows_nothing_has_a_best_estimate() {
     let few = Config {

@@ -158,8 +158,7 @@ fn a_control_takes_the_place_of_the_misses() {
         let own = |place: i32| {
             let at = 3.0 * (0.02 * f64::from(place)).exp();
             let share = share_at(at, 8);
-            let control =
-                Control { share, unexplained: left, effect: 100.0, added: 1.0, uneven: 0.0 };
+            let control = Control { share, unexplained: left, ..control(100.0) };
             let bad = share / 2.0 * 20_000.0;
             let control = Some(control).filter(|_| place != 5);
             Point { effect: 100.0, loads: 200.0, control, ..point(at, bad, 20_000.0) }
@@ -178,4 +177,35 @@ fn a_control_takes_the_place_of_the_misses() {
     assert!(wide.estimate > 3.2, "{wide:?}");
     assert_eq!(controlled(&unexplained(0.5)), None);
     assert_eq!(controlled(&plain), None);
+}
+
+/// A control whose long run has this design effect.
+fn control(effect: f64) -> Control {
+    Control { share: 0.0, unexplained: 0.05, effect, added: 1.0, uneven: 0.0, slope: 8.0 }
+}
+
+/// Short runs: the chance of lengths makes each run's load another one by one percent, and its
+/// misses and their clusters with it. The controls' slopes are a third too large.
+#[test]
+fn controls_of_short_runs_hold_the_crossing_as_often_as_they_say() {
+    let mut random = Random::new(5);
+    let (mut low, mut high, mut widths) = (0, 0, 0.0);
+    for _ in 0..400 {
+        let all = [2.9, 2.95, 3.0, 3.02, 3.05, 3.08].map(|at| {
+            let requests = 3000.0;
+            let met = share_at(at * (0.01 * random.normal()).exp(), 20);
+            let control = control(1.0 + 2e6 * met * met);
+            let effect = 0.05 * control.effect + control.added;
+            let by_chance = (met * (1.0 - met) * effect / requests).sqrt() * random.normal();
+            let share = (met + by_chance).max(0.0);
+            let control = Control { share, uneven: 0.3, slope: 27.0, ..control };
+            Point { control: Some(control), ..point(at, share * requests, requests) }
+        });
+        let Some(curve) = fit(&all, 3.0, 0.01, [0.025; 2]) else { continue };
+        low += u32::from(curve.low.is_some_and(|low| low > 3.0));
+        high += u32::from(curve.high.is_some_and(|high| high < 3.0));
+        widths += curve.high.unwrap_or(4.0) / curve.low.unwrap_or(2.0) - 1.0;
+    }
+    assert!((2..=20).contains(&low) && (2..=20).contains(&high), "{low} {high}");
+    assert!(widths / 400.0 < 0.06, "{widths}");
 }

@@ -33,6 +33,7 @@ fn made(probe: &Probe) -> Outcome {
         near_effect: 1.0,
         batches: 160,
         control: None,
+        overloads: false,
     };
     Outcome::Measured(Measured {
         requests: probe.requests,
