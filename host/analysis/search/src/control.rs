@@ -15,7 +15,9 @@
 //! long run has gaps and lengths drawn from the run's own, the gaps scaled to the planned rate. The
 //! lengths of a finite run are off by chance. That has two effects: more or fewer requests miss by
 //! themselves, which widens the estimate of the share, and all wait for more or less work, which is
-//! another load ([`Control::uneven`]).
+//! another load ([`Control::uneven`]). A second long run, with the same draws at a slightly higher
+//! rate, gives the slope of the misses. An engine that cannot keep up in the long run has no share
+//! of misses, and its load lies above the crossing.
 
 use model::units::Nanos;
 use result::metric::Reading;

@@ -92,6 +92,9 @@ pub fn engine_capacity() -> f64 {
 pub enum Kind {
     /// The usual engine, as the simulation of a run's control describes it.
     Usual,
+    /// One of 64 slots whose steps take longer with the tokens in its KV cache, as the simulation
+    /// describes it.
+    Cached,
     /// One whose pace wanders by a third from second to second, which no simulation knows.
     Wandering,
     /// One that reads prompts before anything else, in steps of their own, and pads its batches and
@@ -104,6 +107,7 @@ impl Kind {
     pub fn capacity(self) -> f64 {
         match self {
             Kind::Usual | Kind::Wandering => engine_capacity(),
+            Kind::Cached => 19.6,
             Kind::Padded => 13.9,
         }
     }
@@ -114,6 +118,7 @@ impl Kind {
         let due = poisson(requests, rate, 50 + seed);
         let parameters = match self {
             Kind::Usual => Parameters::default(),
+            Kind::Cached => "slots=64,context=100ns".parse().unwrap(),
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
             Kind::Padded => return padded(&due, &work, 60 + seed),
         };

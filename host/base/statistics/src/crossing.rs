@@ -11,7 +11,8 @@
 //! the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections 4.5 and 9.2). The
 //! degrees of freedom of Student's quantile come from the scatter between runs and from the design
 //! effects, which grow with the independent loads that the runs hold. Where the misses have a
-//! [`Control`], its share and its part of the design effect take their place.
+//! [`Control`], its share and its part of the design effect take their place. The control's slope
+//! is information beside the misses, because short runs close to the crossing hardly show a slope.
 //!
 //! The interval has every load that a likelihood ratio test does not rule out as the crossing, with
 //! Student's quantile in place of the normal one because the scatter is estimated. So it is not
