@@ -225,8 +225,8 @@ impl Level {
         self.grown.is_some() || self.stopped.is_some()
     }
 
-    /// True if the backlog grew, or the simulated engine is overloaded. A run too short for its
-    /// answers to fill the engine shows too few slots, and its simulation counts for nothing.
+    /// True if the backlog grew, or the simulated engine is overloaded. A simulation of a run that
+    /// does not fill the engine has too few slots.
     pub(crate) fn is_overloaded(&self) -> bool {
         let simulated = self.pooled.iter().flatten().any(|own| own.overloads);
         self.grew() || simulated && self.length >= FILLED
@@ -254,8 +254,8 @@ impl Level {
         self.invalid_in_a_row + 1
     }
 
-    /// Returns the result of its runs for an objective, as it helps to place the next run. More than
-    /// half of the requests of an overloaded engine miss in the long run.
+    /// Returns the result of its runs for an objective, for the place of the next run. In the long
+    /// run an overloaded engine misses half of the requests or more.
     pub(crate) fn seen(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let mut own = self.any_point(config, tier, limit)?;
         own.control = own.control.and_then(Control::helps);
