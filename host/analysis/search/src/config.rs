@@ -79,10 +79,10 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Requests of a search 20 % wide, in the median.
-const LIKELY: f64 = 50_000.0;
-/// The power of the width with which requests grow.
-const NARROWER: f64 = 1.35;
+/// Requests of a search 20 % wide, in the median, and the power of the width with which they grow:
+/// with controls, and without.
+const CONTROLLED: (f64, f64) = (15_000.0, 0.2);
+const PLAIN: (f64, f64) = (50_000.0, 1.35);
 /// Such looks that a search with a limit of its time has room for, at least.
 const GLANCES: f64 = 12.0;
 /// The bounds of a load, far from any server.
@@ -137,9 +137,11 @@ impl Config {
     }
 
     /// Requests that a search of this width likely takes, and no more than it may take: the median
-    /// of simulated searches of a rate (`host/benches/search`).
+    /// of simulated searches (`host/benches/search`). Runs at a rate have controls where their
+    /// answers are streamed.
     pub fn likely_requests(&self) -> u64 {
-        let likely = LIKELY * (0.2_f64.ln_1p() / self.width.ln_1p()).powf(NARROWER);
+        let (usual, power) = if self.load == Load::Rate { CONTROLLED } else { PLAIN };
+        let likely = usual * (0.2_f64.ln_1p() / self.width.ln_1p()).powf(power);
         (likely as u64).min(self.requests_in_all.unwrap_or(u64::MAX))
     }
 
