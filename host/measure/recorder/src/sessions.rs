@@ -209,7 +209,7 @@ mod tests {
             if let Some(ended) = line.strip_prefix("end ") {
                 let (name, reply) = ended.split_once(' ').unwrap_or((ended, ""));
                 let reply = (!reply.is_empty()).then(|| digest(reply));
-                sessions.ended(places[name], at, reply);
+                sessions.ended(places[name], at, reply, None);
                 continue;
             }
             let (name, rest) = line.split_once(": ").unwrap();

@@ -136,7 +136,11 @@ fn an_outlook_survives_json_and_has_charts() {
     assert_eq!(serde_json::from_str::<Outlook>(&json).unwrap(), outlook);
     let charts = charts(&outlook);
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
-    assert_eq!(names, ["input-tokens", "output-tokens", "due", "session-requests", "delays"]);
+    let expected =
+        ["input-tokens", "output-tokens", "due", "session-requests", "delays", "in-flight"];
+    assert_eq!(names, expected);
+    let page = page(&outlook).html();
+    assert!(page.contains("Tokens in flight") && page.contains("25 % of 460 prompt tokens"));
     for chart in &charts {
         let look = Look { width: Width::Wide, log: false, alone: None };
         assert!(svg(chart, look).starts_with("<svg"), "{}", chart.name);
