@@ -44,13 +44,11 @@ const CUT: usize = 400;
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
         runner plan traffic.jsonl --tokenizer NAME         a trace: lengths, times, sessions, cache hits by size\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
-        runner plan traffic.jsonl --format html --output plan.html   the same as a page\n  \
-        runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
+        runner plan chat.toml --format html --output plan.html   the same as a page; svg: charts alone\n  \
         runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n  \
         runner plan qa.toml --export qa.jsonl --answers runs/QA   the run's answers as rows for a judge\n\n\
         Exports: `runner` writes prompts as the dataset gives them: rows for the dataset `custom`, or, where turns follow \
-        one another, for `conversation` (format \"aiperf\"). The flags that replay them are printed; they turn the warm-up \
-        off, because it would take the first rows. `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
+        one another, for `conversation` (format \"aiperf\"). The flags that replay them are printed, without a warm-up. `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
         conversations become the text that the model's chat template makes of them (then pass vLLM \
         --skip-chat-template); without a template they are refused.\n\n\
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \

@@ -42,7 +42,7 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         runner record --to http://10.0.0.7:8000 traffic.jsonl           then send clients to port 8100\n  \
         runner record --to http://10.0.0.7:8000 --tokenizer Qwen/Qwen3-8B --sessions agents.jsonl traffic.jsonl\n  \
         runner record --sessions agents.jsonl traffic.jsonl             sessions of rows that are there, as after a crash\n  \
-        runner record --fit synthetic.toml traffic.jsonl                a small scenario with its distributions\n  \
+        runner record --fit synthetic.toml traffic.jsonl                a small synthetic scenario\n  \
         runner plan traffic.jsonl                                       describe it\n  \
         runner traffic.jsonl --base-url URL --backend vllm --ignore-eos replay it, with answers of the recorded length\n\n\
         `runner guide recording` has the rules of sessions, and the facts that a recording gives away.\n\n\

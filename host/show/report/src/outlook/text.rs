@@ -117,8 +117,8 @@ fn load(facts: &mut Facts, outlook: &Outlook) {
 fn busiest(bars: &[Bar]) -> String {
     let most = bars.iter().max_by_key(|bar| bar.count).filter(|_| bars.len() > 1);
     most.map_or(String::new(), |bar| {
-        let span = format!("{} to {} s", short(bar.from, 6), short(bar.to, 6));
-        format!(", at most {} from {span}", short(bar.count as f64 / (bar.to - bar.from), 4))
+        let span = format!("{} s to {} s", short(bar.from, 6), short(bar.to, 6));
+        format!(", at most {} (from {span})", short(bar.count as f64 / (bar.to - bar.from), 4))
     })
 }
 
