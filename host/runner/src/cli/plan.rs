@@ -42,7 +42,7 @@ const CUT: usize = 400;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
-        runner plan traffic.jsonl --tokenizer NAME         a trace: lengths, times, sessions, cache hits by size\n  \
+        runner plan traffic.jsonl --tokenizer NAME         a trace: lengths, times, cache hits by size\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
         runner plan chat.toml --format html --output plan.html   the same as a page; svg: charts alone\n  \
         runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n  \
