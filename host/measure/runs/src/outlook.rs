@@ -59,6 +59,9 @@ pub struct Outlook {
     pub cache: Option<Cache>,
     /// Tokens in flight; absent unless due times and durations are on record.
     pub in_flight: Option<InFlight>,
+    /// The first sessions whose durations are on record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded_sessions: Vec<RecordedSession>,
     /// The treatment that the dataset gave to its input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
@@ -269,6 +272,28 @@ impl InFlight {
             spans,
         })
     }
+}
+
+/// A session at its recorded times.
+#[model::apply(model::document!)]
+pub struct RecordedSession {
+    /// Its name in the dataset, or its first sample's.
+    pub name: String,
+    /// Its requests; of a session without a due time from its own beginning.
+    pub requests: Vec<RecordedRequest>,
+}
+
+/// A request at its recorded time, in seconds.
+#[model::apply(model::document!)]
+#[derive(Copy)]
+pub struct RecordedRequest {
+    /// The instant when it was sent.
+    pub start: f64,
+    /// The end of its reply.
+    pub end: f64,
+    /// True if it belongs to another conversation than its session's first request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sub_agents: bool,
 }
 
 /// One kind of treatment that a dataset gave to its input.

@@ -8,7 +8,7 @@ pub mod curve;
 mod distribution;
 mod first_token;
 pub mod forest;
-mod lanes;
+pub(crate) mod lanes;
 mod scatter;
 mod waterfall;
 

@@ -14,8 +14,8 @@ use plugins::backend::{Prompt, Sample};
 use plugins::dataset;
 use result::prefix::{BestCache, Pages, Reuse};
 use runs::outlook::{
-    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, Remark,
-    Sessions, Shown, StandIns, Users,
+    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, RecordedRequest,
+    RecordedSession, Remark, Sessions, Shown, StandIns, Users,
 };
 use scenario::plan::{Controls, Plan, PlannedPlugin};
 use statistics::Spread;
@@ -47,6 +47,7 @@ pub(super) struct Tally {
     best: BestCache,
     /// The start, the end and the tokens of each request whose duration is on record.
     flights: Vec<(f64, f64, u64)>,
+    recorded: Vec<RecordedSession>,
     is_flushed: bool,
     cache: Cache,
     digest: Sha256,
@@ -77,6 +78,7 @@ impl Tally {
             pages: Pages::new(control.page()),
             best: BestCache::new(control.page()),
             flights: Vec::new(),
+            recorded: Vec::new(),
             is_flushed: control.flush_cache,
             cache: Cache { page: control.page().get(), ..Cache::default() },
             digest: Sha256::new(),
@@ -98,7 +100,12 @@ impl Tally {
         self.is_grouped |= drawn.requests.len() > 1;
         if let Some(due) = drawn.due {
             self.due.add(due.as_secs_f64());
-            self.fly(due.as_secs_f64(), drawn);
+        }
+        if let Some(times) = recorded_times(drawn) {
+            if drawn.due.is_some() {
+                self.fly(drawn, &times);
+            }
+            self.record(drawn, &times);
         }
         self.edges(drawn);
         for request in &drawn.requests {
@@ -106,26 +113,39 @@ impl Tally {
         }
     }
 
-    /// Notes the times of a session's requests, by their recorded durations.
-    fn fly(&mut self, due: f64, drawn: &DrawnSession) {
+    /// Notes the tokens of a session's requests over time.
+    fn fly(&mut self, drawn: &DrawnSession, times: &[(f64, f64)]) {
         /// Requests whose times are kept.
         const MOST: usize = 1 << 20;
-        let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
-        for request in &drawn.requests {
-            let sample = &request.given;
-            let Some(took) = sample.recorded_duration else { return };
-            let after = sample.after.iter().filter_map(|dependency| {
-                Some(ends.get(&*dependency.sample)? + dependency.delay as f64 / 1e9)
-            });
-            let start = after.fold(due, f64::max);
-            let end = start + took as f64 / 1e9;
-            ends.insert(&sample.id, end);
+        for (request, (start, end)) in drawn.requests.iter().zip(times.iter().copied()) {
             let tokens = request.input_tokens.unwrap_or(0);
             let tokens = tokens + u64::from(request.output_tokens.unwrap_or(0));
             if self.flights.len() < MOST {
                 self.flights.push((start, end, tokens));
             }
         }
+    }
+
+    /// Notes the times of the first sessions.
+    fn record(&mut self, drawn: &DrawnSession, times: &[(f64, f64)]) {
+        /// Sessions, and requests of all of them.
+        const MOST: (usize, usize) = (40, 2_000);
+        let known: usize = self.recorded.iter().map(|session| session.requests.len()).sum();
+        if self.recorded.len() == MOST.0 || known == MOST.1 {
+            return;
+        }
+        let name = |request: &Request| {
+            let turn = request.given.turn.as_ref();
+            turn.map_or_else(|| request.given.id.clone(), |turn| turn.session.clone())
+        };
+        let Some(first) = drawn.requests.first().map(name) else { return };
+        let requests = drawn.requests.iter().zip(times).take(MOST.1 - known);
+        let requests = requests.map(|(request, (start, end))| RecordedRequest {
+            start: *start,
+            end: *end,
+            is_sub_agents: request.given.turn.is_some() && name(request) != first,
+        });
+        self.recorded.push(RecordedSession { requests: requests.collect(), name: first });
     }
 
     fn edges(&mut self, drawn: &DrawnSession) {
@@ -254,11 +274,30 @@ impl Tally {
                 ..self.cache
             }),
             in_flight: InFlight::new(&self.flights),
+            recorded_sessions: if self.is_grouped { self.recorded } else { Vec::new() },
             remarks: remarks.into_iter().map(remark).collect(),
             digest: hex(&self.digest.finalize()),
             shown: self.shown,
         }
     }
+}
+
+/// The start and the end of a session's requests by their recorded durations, in seconds; of a
+/// session without a due time from its own beginning.
+fn recorded_times(drawn: &DrawnSession) -> Option<Vec<(f64, f64)>> {
+    let due = drawn.due.unwrap_or_default().as_secs_f64();
+    let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
+    let times = drawn.requests.iter().map(|request| {
+        let sample = &request.given;
+        let took = sample.recorded_duration? as f64 / 1e9;
+        let after = sample.after.iter().filter_map(|dependency| {
+            Some(ends.get(&*dependency.sample)? + dependency.delay as f64 / 1e9)
+        });
+        let start = after.fold(due, f64::max);
+        ends.insert(&sample.id, start + took);
+        Some((start, start + took))
+    });
+    times.collect()
 }
 
 /// The samples whose answers a sample's prompt needs.

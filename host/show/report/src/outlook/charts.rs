@@ -1,12 +1,15 @@
-//! The charts of an outlook: a histogram of each distribution, and the tokens in flight.
+//! The charts of an outlook: a histogram of each distribution, the tokens in flight, and the first
+//! sessions.
 
 use crate::chart::{
     Axis, Cell, Chart, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks, Tone,
     scale,
 };
 use crate::charts::histogram as bars_of;
+use crate::charts::lanes::{Drawing, draw};
+use crate::view::Lane;
 use model::number::{count, plural, short};
-use runs::outlook::{Bar, InFlight, Lengths, Outlook};
+use runs::outlook::{Bar, InFlight, Lengths, Outlook, RecordedSession};
 
 /// The histograms of an outlook, for the data that it has.
 pub fn charts(outlook: &Outlook) -> Vec<Chart> {
@@ -22,7 +25,34 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
     let histograms = drawn
         .into_iter()
         .filter_map(|(name, title, unit, lengths)| Some(histogram(name, title, unit, lengths?)));
-    histograms.chain(outlook.in_flight.as_ref().map(in_flight)).collect()
+    let flight = outlook.in_flight.as_ref().map(in_flight);
+    histograms.chain(flight).chain(lanes(&outlook.recorded_sessions)).collect()
+}
+
+/// The first sessions at their recorded times.
+fn lanes(sessions: &[RecordedSession]) -> Option<Chart> {
+    let lanes = sessions.iter().map(|session| {
+        let bars = session.requests.iter().map(|request| crate::view::Bar {
+            sent_s: request.start,
+            first_s: Some(request.start),
+            ended_s: request.end,
+            is_sub_agents: request.is_sub_agents,
+            failure: None,
+        });
+        Lane { sessions: 1, bars: bars.collect() }
+    });
+    let lanes: Vec<Lane> = lanes.collect();
+    (!lanes.is_empty()).then(|| {
+        draw(Drawing {
+            name: "sessions".to_owned(),
+            title: "Sessions and their requests".to_owned(),
+            lanes: &lanes,
+            row: "session",
+            labels: ["", "a request, as recorded"],
+            axis: "recorded time (s)",
+            note: "Each row is one of the first sessions; a bar is a request.".to_owned(),
+        })
+    })
 }
 
 /// The most tokens in flight over time.

@@ -2,8 +2,8 @@ use super::*;
 use crate::chart::{Look, Width, svg};
 use result::summary::Tokenizer;
 use runs::outlook::{
-    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, Remark, Said,
-    Sessions, Shown, StandIns,
+    Cache, CacheSize, Due, End, Faulty, InFlight, Input, Lengths, Outlook, Output, RecordedRequest,
+    RecordedSession, Remark, Said, Sessions, Shown, StandIns,
 };
 use statistics::Spread;
 
@@ -63,6 +63,12 @@ fn outlook() -> Outlook {
             is_bounded: false,
         }),
         in_flight: InFlight::new(&[(0.0, 2.0, 100), (1.0, 4.0, 300), (2.0, 3.0, 50)]),
+        recorded_sessions: vec![RecordedSession {
+            name: "a".into(),
+            requests: [(0.0, 2.0, false), (2.5, 4.0, true)]
+                .map(|(start, end, is_sub_agents)| RecordedRequest { start, end, is_sub_agents })
+                .into(),
+        }],
         remarks: vec![Remark {
             what: "dropped".into(),
             reason: "fewer than two turns".into(),
@@ -136,10 +142,11 @@ fn an_outlook_survives_json_and_has_charts() {
     assert_eq!(serde_json::from_str::<Outlook>(&json).unwrap(), outlook);
     let charts = charts(&outlook);
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
-    let expected =
-        ["input-tokens", "output-tokens", "due", "session-requests", "delays", "in-flight"];
+    let histograms = ["input-tokens", "output-tokens", "due", "session-requests", "delays"];
+    let expected = [&histograms[..], &["in-flight", "sessions"]].concat();
     assert_eq!(names, expected);
     let page = page(&outlook).html();
+    assert!(page.contains("Thin bars are requests of sub-agents"));
     assert!(page.contains("Tokens in flight") && page.contains("25 % of 460 prompt tokens"));
     for chart in &charts {
         let look = Look { width: Width::Wide, log: false, alone: None };
