@@ -338,6 +338,11 @@ fn a_fit_has_the_distributions_of_the_recording() {
     assert!(scenario.contains(table.lines().last().unwrap()), "{scenario}");
     let plan: Value = serde_json::from_str(&runner("plan fit.toml --format json")).unwrap();
     assert_eq!(plan["sessions"]["count"], 400);
+    // Prompts of one length, which stand alone.
+    let row = |number: u64| json!({"timestamp": 10 * number, "input_length": 200, "output_length": number % 3});
+    let alone: String = (0..7).map(|number| format!("{}\n", row(number))).collect();
+    std::fs::write(folder.path().join("alone.jsonl"), alone).unwrap();
+    assert!(runner("record --fit alone.toml alone.jsonl").contains("prompt tokens"));
     for (plan, chart) in [("rows.jsonl", "Tokens in flight"), ("fit.toml", "Requests per session")]
     {
         let page = runner(&format!("plan {plan} --format html"));

@@ -167,9 +167,9 @@ impl Recorded {
             };
             let _ = writeln!(
                 text,
-                "[[dataset.config.classes]]\nname = \"{}\"\nweight = {}\ninput-len = {prompt}\n\
+                "[[dataset.config.classes]]\nname = \"part-{}\"\nweight = {}\ninput-len = {prompt}\n\
                  output-len = {answer}",
-                own[0].0,
+                class + 1,
                 own.len()
             );
         }
