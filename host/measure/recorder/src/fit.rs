@@ -76,8 +76,6 @@ pub struct Recorded {
     threads: BTreeMap<(u64, u32), Thread>,
     /// Tokens of questions after the first.
     questions: Vec<f64>,
-    /// Each request: its prompt and its answer.
-    requests: Vec<(u32, u32)>,
 }
 
 impl Recorded {
@@ -106,11 +104,10 @@ impl Recorded {
 
     fn add(&mut self, row: &Row) {
         // A row without a session stands alone.
-        let place = row.place().unwrap_or((u64::MAX - self.requests.len() as u64, 0));
+        let place = row.place().unwrap_or((u64::MAX - self.workload.prompts.len() as u64, 0));
         // A refused request asks for its answer again, so it has one token at least.
         let (prompt, answer) = (row.input_length.max(1), row.output_length.max(1));
         self.workload.add(prompt.into(), answer.into());
-        self.requests.push((prompt, answer));
         if let Some(thread) = self.threads.get_mut(&place) {
             self.questions.push(f64::from(prompt.saturating_sub(thread.context).max(1)));
             self.workload.pauses.push(row.delay.unwrap_or(0.0) / 1e3);
@@ -138,7 +135,7 @@ impl Recorded {
             "# Fitted to {name}: {} requests in {conversations} conversations.\n\
              [backend]\nplugin = \"backends/openai.wasm\"\n\n\
              [dataset]\nplugin = \"datasets/{kind}.wasm\"\n\n{dataset}\n[load]\nwarmup = 0\n",
-            self.requests.len(),
+            self.workload.prompts.len(),
         );
         let load = load(&self.workload.starts);
         if !load.contains("stages") {
@@ -153,16 +150,18 @@ impl Recorded {
 
     /// Prompts that stand alone, in classes.
     fn random(&self) -> Option<(String, &'static str)> {
-        let mut requests = self.requests.clone();
-        requests.sort_unstable();
+        let Workload { prompts, answers, .. } = &self.workload;
+        let mut requests: Vec<(f64, f64)> =
+            prompts.iter().copied().zip(answers.iter().copied()).collect();
+        requests.sort_unstable_by(|one, other| {
+            one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1))
+        });
         let many = requests.len();
         let mut text = String::new();
         for class in 0..CLASSES.min(many) {
             let own = &requests[class * many / CLASSES..(class + 1) * many / CLASSES];
-            let lengths = |of: fn(&(u32, u32)) -> u32| {
-                drawn(own.iter().map(|request| f64::from(of(request))).collect(), 1.0)
-            };
-            let (Some(prompt), Some(answer)) = (lengths(|own| own.0), lengths(|own| own.1)) else {
+            let (prompts, answers) = own.iter().copied().unzip();
+            let (Some(prompt), Some(answer)) = (drawn(prompts, 1.0), drawn(answers, 1.0)) else {
                 continue;
             };
             let _ = writeln!(

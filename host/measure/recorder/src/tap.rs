@@ -304,12 +304,12 @@ mod tests {
         };
         (0..7).for_each(|_| drop(Passing::new(&tap)));
         assert_eq!(tap.counts.get(Count::Behind), 4);
-        let kept = events.try_iter().filter_map(|event| match event {
+        let numbers = events.try_iter().filter_map(|event| match event {
             Event::Ended(number, ..) => Some(number),
             Event::Began(..) => None,
         });
-        assert_eq!(kept.collect::<Vec<_>>(), [0, 1, 2]);
-        // The reader goes on with the next one.
+        assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2]);
+        // The queue takes the next exchange again.
         drop(Passing::new(&tap));
         assert!(matches!(events.try_recv(), Ok(Event::Ended(7, ..))));
     }
