@@ -294,14 +294,14 @@ fn unit(root: &Path) -> Result<StepEnd> {
     cargo(root, &["test", "--workspace", "--doc"])
 }
 
-/// Runs the program [`WHOLE`], by default with two tests for each processor, because most tests
-/// wait.
+/// Runs the program [`WHOLE`], by default with three tests for each processor, because most
+/// tests wait.
 fn whole(root: &Path) -> Result<StepEnd> {
     const THREADS: &str = "RUST_TEST_THREADS";
     let mut tests = linting(root);
     if std::env::var_os(THREADS).is_none() {
         let processors = std::thread::available_parallelism()?.get();
-        tests.env(THREADS, (2 * processors).to_string());
+        tests.env(THREADS, (3 * processors).to_string());
     }
     run(tests.args(["test", "--workspace", "--test", WHOLE])).map(|()| StepEnd::Done)
 }
