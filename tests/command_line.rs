@@ -32,6 +32,7 @@ mod scenarios;
 mod scores;
 mod secrets;
 mod strangers;
+mod versus;
 mod wrong_input;
 
 #[track_caller]

@@ -6,6 +6,8 @@
 //! are assigned by their arrival time: a pause affects all requests in flight, and counts as one
 //! event, not one per request. An answer is assigned by the shares of its tokens, so rates of
 //! answers and of tokens are equally certain.
+//!
+//! Of a run that alternates between sides, each turn of a side is a run of its own, and one block.
 
 use std::sync::Arc;
 
@@ -37,7 +39,8 @@ pub struct Blocked {
     metrics: Vec<Sampled>,
     requests: Vec<Counts>,
     flow: Vec<Flow>,
-    seconds: Option<f64>,
+    /// The time of each slice in seconds; absent if the run's time is not known.
+    seconds: Option<Vec<f64>>,
     edge: f64,
     /// The variation of the load from block to block, as a share of it, if its requests come by
     /// chance; `None` where the engine's answers decide when they come.
@@ -69,10 +72,13 @@ pub struct Cutting<'a> {
     requests: u64,
     slices: u64,
     origin: Nanos,
+    duration: f64,
     objectives: Vec<(Single, f64)>,
     metrics: Vec<Gathered>,
     cut: Blocked,
     baseline: Option<&'a Places>,
+    /// The block of every request and every instant, where the run is one block.
+    turn: Option<usize>,
 }
 
 struct Gathered {
@@ -92,12 +98,14 @@ impl<'a> Cutting<'a> {
     ) -> Self {
         let requests = summary.requests.total.max(1);
         let objectives = facts.run.goodput.iter();
+        let duration = summary.throughput.duration_s;
         Cutting {
             facts,
             blocks,
             requests,
             slices: u64::from(slices.max(1)),
             origin: summary.run.measure_start.unwrap_or_default(),
+            duration: duration.unwrap_or_default(),
             objectives: objectives
                 .filter_map(|objective: &Objective| {
                     Some((objective.measure()?, objective.at_most_ms))
@@ -107,13 +115,48 @@ impl<'a> Cutting<'a> {
                 .map(|metric| Gathered::new(metric, blocks, requests))
                 .collect(),
             cut: Blocked {
-                seconds: summary.throughput.duration_s,
+                seconds: duration.map(|seconds| vec![seconds / blocks as f64; blocks]),
                 edge: edge(summary),
                 load: load(&facts.run, requests as f64 / blocks as f64),
                 ..Blocked::new(blocks)
             },
             baseline: None,
+            turn: None,
         }
+    }
+
+    /// A run that is this block of a measurement of many.
+    pub fn turn(
+        facts: (&'a RunFacts, &Summary),
+        figures: &[Figure],
+        (turn, turns): (usize, usize),
+    ) -> Self {
+        let mut cutting = Cutting::new(facts, 1, figures, turns);
+        let mut seconds = vec![0.0; turns];
+        seconds[turn] = cutting.duration;
+        cutting.cut.seconds = cutting.cut.seconds.map(|_| seconds);
+        cutting.cut.edge = 0.0;
+        cutting.cut.load = None;
+        cutting.turn = Some(turn);
+        cutting
+    }
+
+    /// Adds the blocks of another run of the same measurement.
+    pub fn join(&mut self, other: Self) {
+        for (own, more) in self.metrics.iter_mut().zip(other.metrics) {
+            for (sum, more) in own.sums.iter_mut().zip(more.sums) {
+                *sum = [sum[0] + more[0], sum[1] + more[1]];
+            }
+            own.counting.join(more.counting);
+        }
+        let turn = other.turn.unwrap_or_default();
+        self.cut.requests[turn] = other.cut.requests[turn];
+        self.cut.flow[turn] = other.cut.flow[turn];
+        let own = self.cut.seconds.take();
+        self.cut.seconds = own.zip(other.cut.seconds).map(|(mut own, more)| {
+            own[turn] = more[turn];
+            own
+        });
     }
 
     /// Requests that stand in these places of the baseline stand in the same places here, if both
@@ -131,9 +174,10 @@ impl<'a> Cutting<'a> {
         }
         let paired = (self.baseline)
             .and_then(|baseline| baseline.of_request(&exchange.sample.request_digest));
-        let block = match paired {
-            Some((place, of)) => part(place, of, self.blocks),
-            None => part(exchange.index / self.slices, self.requests, self.blocks),
+        let block = match (self.turn, paired) {
+            (Some(turn), _) => turn,
+            (None, Some((place, of))) => part(place, of, self.blocks),
+            (None, None) => part(exchange.index / self.slices, self.requests, self.blocks),
         };
         let retokenized = self.facts.retokenized.get(exchange.index);
         let run = &self.facts.run;
@@ -158,9 +202,9 @@ impl<'a> Cutting<'a> {
 
     /// Tells in which slice of the run's time an instant lies.
     fn slice(&self) -> impl Fn(Nanos) -> usize + use<> {
-        let nanoseconds = (self.cut.seconds.unwrap_or_default() * 1e9) as u64;
-        let (origin, blocks) = (self.origin, self.blocks);
-        move |at| part(at.since(origin).0, nanoseconds, blocks)
+        let nanoseconds = (self.duration * 1e9) as u64;
+        let (origin, blocks, turn) = (self.origin, self.blocks, self.turn);
+        move |at| turn.unwrap_or_else(|| part(at.since(origin).0, nanoseconds, blocks))
     }
 
     fn is_good(&self, reading: &Reading<'_>) -> bool {
@@ -295,10 +339,9 @@ impl Blocked {
             let blocks = self.requests.iter();
             Decomposition::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
         };
-        let seconds = || Some(self.seconds? / self.flow.len() as f64);
         let rate = |amount: fn(&Flow) -> f64| {
-            let seconds = seconds()?;
-            let slices = self.flow.iter().map(|flow| [amount(flow), seconds]);
+            let slices = self.flow.iter().zip(self.seconds.as_ref()?);
+            let slices = slices.map(|(flow, seconds)| [amount(flow), *seconds]);
             Some(Decomposition::Rate(slices.collect(), self.edge))
         };
         match name {

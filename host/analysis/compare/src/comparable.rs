@@ -85,6 +85,12 @@ pub(crate) fn compatibility(
                 runs::differences(a, b, &mut found);
             }
         }
+        (Side::Turns(_), _) | (_, Side::Turns(_)) => {
+            // Each turn has requests of its own, which the other side's turn repeats.
+            let turns = baseline.measured().iter().zip(side.measured());
+            turns.clone().for_each(|(a, b)| runs::obstacles(a, b, &mut found));
+            turns.take(1).for_each(|(a, b)| runs::differences(a, b, &mut found));
+        }
         (Side::Runs(runs), Side::Claim(stated)) => {
             claims::with_run(&runs[0], &stated.claim, false, &mut found);
         }

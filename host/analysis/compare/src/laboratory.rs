@@ -81,3 +81,51 @@ fn five_repeats_find_a_difference_of_three_percent() {
     let wrong = called([&usual, &usual], 5, 12);
     assert!(wrong <= 3, "{wrong} of 12");
 }
+
+/// A side's turns. The pace of both sides varies by 3 % from turn to turn, alike.
+fn turns_of(times: f64, trial: u64, side: u64, requests: usize) -> Side {
+    let figures = named(&PAIRED);
+    let runs = (0..TURNS).map(|turn| {
+        let mut random = simulator::Random::new(trial * TURNS + turn);
+        let mut case = under(Load::Closed(8), times * (1.0 + 0.03 * random.normal()));
+        (case.engine.run, case.requests) = (0.0, requests / TURNS as usize);
+        let exchanges = case.exchanges(trial * TURNS + turn, (trial * TURNS + turn) * 2 + side);
+        let facts = super::exchanges::facts();
+        let reported = measured("run", plan(&[]), &exchanges).reported;
+        (reported, facts, exchanges.into_iter().map(Ok::<_, std::convert::Infallible>))
+    });
+    let Ok(turns) = Turns::read(runs.collect(), &figures);
+    Side::Turns(turns)
+}
+
+const TURNS: u64 = 10;
+const PAIRED: [&str; 5] =
+    ["tpot.mean", "ttft.median", "e2e.mean", "e2e.p90", "throughput.output-tokens-per-s"];
+
+/// The shares of 500 requests' comparisons in which any figure, and the mean TPOT, differ.
+fn paired(times: f64, trials: u64) -> [u64; 2] {
+    let mut found = [0, 0];
+    for trial in 0..trials {
+        let sides = [(1.0, 0), (times, 1)].map(|(times, side)| turns_of(times, trial, side, 500));
+        let options = Options {
+            variation: Some(Variation::Shared),
+            ..Options::new(named(&PAIRED), Some(TURNS as usize))
+        };
+        let compared = compare(&sides, &options).unwrap();
+        let differs =
+            |row: &&Row| matches!(row.judgement, Some(Judgement::Better | Judgement::Worse));
+        let rows = &compared.pairs[0].figures;
+        found[0] += u64::from(rows.iter().any(|row| differs(&row)));
+        found[1] += u64::from(compared.row("B", "tpot.mean").is_some_and(|row| differs(&row)));
+    }
+    found
+}
+
+/// Sides that take turns share slow changes of their machine, so 1 % of TPOT shows.
+#[test]
+fn turns_find_one_percent_and_equal_sides_do_not_differ() {
+    let [equal, _] = paired(1.0, 60);
+    assert!(equal <= 6, "{equal} of 60 equal pairs differ");
+    let [_, tpot] = paired(1.01, 30);
+    assert!(tpot >= 27, "1 % of TPOT is found in {tpot} of 30");
+}

@@ -21,6 +21,7 @@ pub mod comparable;
 pub mod condition;
 mod ends;
 pub mod explain;
+pub mod limits;
 mod prompts;
 pub mod repeats;
 mod row;
@@ -60,7 +61,7 @@ pub use ends::{Ends, NoInterval};
 pub use prompts::Places;
 pub use row::{Judgement, Row};
 pub use scores::{Answers, Flipped, Paired, PairedBy, flipped};
-pub use side::{Measured, Side, Stated};
+pub use side::{Measured, Side, Stated, Turns};
 pub use variation::Variation;
 
 use model::about::About;
@@ -141,6 +142,13 @@ pub enum Method {
         /// The variation of runs from one to the next.
         variation: Variation,
     },
+    /// Resampling the turns that sides took one after the other, at the same places of both.
+    Turns {
+        /// Number of turns of each side.
+        turns: usize,
+        /// Requests per turn.
+        requests: u64,
+    },
     /// The spread between the runs of a side.
     Runs {
         /// Number of runs of the baseline.
@@ -159,6 +167,8 @@ pub struct Options {
     pub figures: Vec<Figure>,
     /// The conditions that make it fail.
     pub conditions: Vec<Condition>,
+    /// The names of the sides; letters if there are none.
+    pub names: Vec<String>,
     /// The kinds of settings that need not agree.
     pub allowed: Vec<Kind>,
     /// The kinds of settings that people compare on purpose, and that must agree here.
@@ -178,6 +188,7 @@ impl Options {
         Options {
             figures,
             conditions: Vec::new(),
+            names: Vec::new(),
             allowed: Vec::new(),
             must_agree: Vec::new(),
             blocks,
@@ -187,10 +198,11 @@ impl Options {
     }
 }
 
-/// Compares every further side with the first. Sides are named by position: A, B, C. Errors: all
-/// settings that must agree but do not, except allowed differences.
+/// Compares every further side with the first. Errors: all settings that must agree but do not,
+/// except allowed differences.
 pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstacle>> {
-    let names: Vec<String> = (0..sides.len()).map(letter).collect();
+    let name = |place: usize| options.names.get(place).cloned().unwrap_or_else(|| letter(place));
+    let names: Vec<String> = (0..sides.len()).map(name).collect();
     let mut all = Compatibility::default();
     for (side, name) in sides.iter().zip(&names).skip(1) {
         let found = compatibility(&sides[0], side, [&names[0], name], &options.must_agree);
@@ -209,7 +221,11 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
     if !refused.is_empty() {
         return Err(refused);
     }
-    let draws = options.blocks.map(Draws::new);
+    let draw = match sides.first() {
+        Some(Side::Turns(_)) => Draws::of_turns,
+        _ => Draws::new,
+    };
+    let draws = options.blocks.map(draw);
     let conditioned = options.conditions.iter().map(|condition| &condition.figure);
     let wanted: Vec<&Figure> = options.figures.iter().chain(conditioned).collect();
     let pooled = Variation::of_sides(sides, &names, &wanted);
@@ -263,7 +279,8 @@ pub fn letter(place: usize) -> String {
 
 fn facts((side, name): (&Side, String)) -> SideFacts {
     match side {
-        Side::Runs(runs) => {
+        Side::Runs(_) | Side::Turns(_) => {
+            let runs = side.measured();
             let plan = runs.first().map(|run| &run.reported.plan);
             SideFacts {
                 name,
@@ -293,9 +310,14 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
 
 fn method([a, b]: [&Side; 2], blocks: Option<usize>, variation: &Variation) -> Method {
     let count = |side: &Side| match side {
-        Side::Runs(runs) => runs.first().map(|run| run.reported.summary.requests.total),
+        Side::Runs(_) | Side::Turns(_) => {
+            side.measured().first().map(|run| run.reported.summary.requests.total)
+        }
         Side::Claim(stated) => Stated::requests(&stated.claim),
     };
+    if let (Side::Turns(_), Some(turns)) = (a, blocks) {
+        return Method::Turns { turns, requests: count(a).unwrap_or_default() };
+    }
     let several = a.runs() > 1 || b.runs() > 1;
     match (several, blocks, count(a).zip(count(b))) {
         (true, ..) if a.claim().is_none() && b.claim().is_none() => {
@@ -311,6 +333,11 @@ fn method([a, b]: [&Side; 2], blocks: Option<usize>, variation: &Variation) -> M
 }
 
 impl Compared {
+    /// The name of the first side.
+    pub fn baseline(&self) -> &str {
+        self.sides.first().map_or("A", |side| &side.name)
+    }
+
     /// A figure's row in the pair of a side.
     pub fn row(&self, side: &str, figure: &str) -> Option<&Row> {
         let pair = self.pairs.iter().find(|pair| pair.side == side)?;

@@ -18,8 +18,45 @@ use statistics::mean_if_any;
 pub enum Side {
     /// Runs of ours: one, or several repeats.
     Runs(Vec<Measured>),
+    /// Runs of ours that took turns with the other side's, each with the requests of one of them.
+    Turns(Turns),
     /// The figures that another tool states.
     Claim(Box<Stated>),
+}
+
+/// A side's turns in a paired run. Its figures are of the requests of all turns together.
+#[derive(Debug)]
+pub struct Turns {
+    runs: Vec<Measured>,
+    blocked: Option<Blocked>,
+}
+
+impl Turns {
+    /// Reads the exchanges of each turn, for those figures. Errors: the first that cannot be read.
+    pub fn read<E, I: Iterator<Item = Result<Exchange, E>>>(
+        runs: Vec<(Reported, RunFacts, I)>,
+        figures: &[Figure],
+    ) -> Result<Self, E> {
+        let turns = runs.len();
+        let facts: Vec<RunFacts> = runs.iter().map(|(_, facts, _)| facts.clone()).collect();
+        let (mut measured, mut joined) = (Vec::new(), None::<Cutting<'_>>);
+        for (turn, ((reported, _, exchanges), facts)) in runs.into_iter().zip(&facts).enumerate() {
+            let mut cutting = Cutting::turn((facts, &reported.summary), figures, (turn, turns));
+            let (mut prompts, mut answers) = (Prompts::default(), Answers::new(&facts.scores));
+            for exchange in exchanges {
+                let exchange = exchange?;
+                prompts.add(&exchange);
+                answers.add(&exchange);
+                cutting.add(&exchange);
+            }
+            measured.push(Measured { reported, prompts, answers, blocked: None });
+            match &mut joined {
+                Some(joined) => joined.join(cutting),
+                None => joined = Some(cutting),
+            }
+        }
+        Ok(Turns { runs: measured, blocked: joined.map(Cutting::finish) })
+    }
 }
 
 /// The parts of a run of ours that a comparison uses.
@@ -61,8 +98,7 @@ impl Measured {
         if let (Some(cutting), Some(baseline)) = (&mut cutting, baseline) {
             cutting.place_as(baseline);
         }
-        let mut prompts = Prompts::default();
-        let mut answers = Answers::new(&facts.scores);
+        let (mut prompts, mut answers) = (Prompts::default(), Answers::new(&facts.scores));
         for exchange in exchanges {
             let exchange = exchange?;
             prompts.add(&exchange);
@@ -73,6 +109,7 @@ impl Measured {
         }
         Ok(Measured { blocked: cutting.map(Cutting::finish), reported, prompts, answers })
     }
+
     /// Finds the place of each of its requests, for a run to compare with it.
     pub fn places(&self) -> Places {
         let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
@@ -122,18 +159,18 @@ impl Side {
     pub fn value(&self, figure: &Figure) -> Option<f64> {
         match self {
             Side::Runs(_) => mean_if_any(&self.values(figure)),
+            Side::Turns(turns) => {
+                let whole = self.taken(figure).and_then(|t| t.mixed(&vec![1; turns.runs.len()]));
+                whole.or_else(|| mean_if_any(&self.values(figure)))
+            }
             Side::Claim(stated) => stated.claim.figure(figure).map(|stated| stated.value),
         }
     }
 
     /// The figure of each run that has it; none for a claim.
     pub fn values(&self, figure: &Figure) -> Vec<f64> {
-        match self {
-            Side::Runs(runs) => {
-                (runs.iter()).filter_map(|run| figure.read(&run.reported.summary)).collect()
-            }
-            Side::Claim(_) => Vec::new(),
-        }
+        let runs = self.measured().iter();
+        runs.filter_map(|run| figure.read(&run.reported.summary)).collect()
     }
 
     /// The share of its runs whose percentile the requests that failed or were not sent make the
@@ -159,6 +196,7 @@ impl Side {
                 [run] => run.blocked.as_ref(),
                 _ => None,
             },
+            Side::Turns(turns) => turns.blocked.as_ref(),
             Side::Claim(stated) => stated.blocked.as_ref(),
         }
     }
@@ -174,11 +212,11 @@ impl Side {
         self.blocked()?.load
     }
 
-    /// The number of runs; one for a claim, about which nothing more is known.
+    /// The number of runs; one for turns, and for a claim, about which nothing more is known.
     pub fn runs(&self) -> usize {
         match self {
             Side::Runs(runs) => runs.len(),
-            Side::Claim(_) => 1,
+            Side::Turns(_) | Side::Claim(_) => 1,
         }
     }
 
@@ -204,6 +242,7 @@ impl Side {
     pub fn measured(&self) -> &[Measured] {
         match self {
             Side::Runs(runs) => runs,
+            Side::Turns(turns) => &turns.runs,
             Side::Claim(_) => &[],
         }
     }
@@ -211,7 +250,7 @@ impl Side {
     /// The claim, if it is one.
     pub fn claim(&self) -> Option<&Claim> {
         match self {
-            Side::Runs(_) => None,
+            Side::Runs(_) | Side::Turns(_) => None,
             Side::Claim(stated) => Some(&stated.claim),
         }
     }

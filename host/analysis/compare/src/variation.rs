@@ -36,6 +36,8 @@ pub enum Variation {
         /// load varies by more.
         share: f64,
     },
+    /// None: the sides were measured at the same time, so it is in both alike.
+    Shared,
     /// A variation that was measured on repeats.
     Repeats {
         /// The folder of the repeats, as it was given.
@@ -129,6 +131,7 @@ impl Variation {
             return Ok(None);
         }
         Ok(Some(match self {
+            Variation::Shared => return Ok(None),
             Variation::Assumed { share } => {
                 RunVariation { share: *share, freedom: f64::INFINITY, is_whole: false }
             }
@@ -147,6 +150,7 @@ impl Variation {
                 "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat N --same-requests`, and pass it with --run-variation",
                 number::percent(*share)
             ),
+            Variation::Shared => "not added, because the sides were measured at the same time; another start of an engine may differ by more".to_owned(),
             Variation::Repeats { folder, scenario, figures } => {
                 measured(figures, &format!("repeats of {scenario} in {folder}"))
             }

@@ -32,6 +32,16 @@ crate::words! {
     default KeepAlive
 }
 
+crate::words! {
+    /// The order in which the sides of a paired run are measured.
+    pub enum PairOrder {
+        /// One after the other, with a part of the requests in each turn.
+        Turns = "turns",
+        /// All at once, with the same due times.
+        Together = "together",
+    }
+}
+
 /// The timeouts.
 #[model::apply(model::document!)]
 #[derive(Copy, Eq)]

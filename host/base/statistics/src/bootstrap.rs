@@ -27,6 +27,7 @@ const SEED: u64 = 0x636f_6d70;
 pub struct Draws {
     weights: Vec<Vec<u32>>,
     blocks: usize,
+    are_turns: bool,
 }
 
 impl Draws {
@@ -42,7 +43,14 @@ impl Draws {
             }
             weights
         };
-        Draws { weights: (0..RESAMPLES).map(draw).collect(), blocks }
+        Draws { weights: (0..RESAMPLES).map(draw).collect(), blocks, are_turns: false }
+    }
+
+    /// The draws of turns that two sides took one after the other. Work in flight does not cross
+    /// the ends of turns, and the sides share slow changes, so differences of turns depend on their
+    /// neighbours only where this shows ([`dependence::of_turns`]).
+    pub fn of_turns(turns: usize) -> Self {
+        Draws { are_turns: true, ..Draws::new(turns) }
     }
 
     /// The difference of one run per side, with each figure decomposed by block; `means` are the
@@ -70,12 +78,16 @@ impl Draws {
         let whole = apart(&vec![1; self.blocks])?;
         let drawn = Sorted::new(drawn)?;
         let blocks = self.blocks as f64;
-        let (factor, freedom) = dependence::inflation(&self.parts(&apart)?);
+        let parts = self.parts(&apart)?;
+        let (factor, freedom) = match self.are_turns {
+            true => dependence::of_turns(&parts),
+            false => dependence::inflation(&parts),
+        };
         let mut sure = StandardError {
             error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
             freedom,
         };
-        let walk = means.and_then(walk).filter(|_| in_proportion);
+        let walk = means.and_then(walk).filter(|_| in_proportion && !self.are_turns);
         if let Some(error) = walk {
             sure = StandardError { error: error.max(sure.error), freedom: dependence::WALKING };
         }

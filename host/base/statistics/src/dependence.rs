@@ -37,6 +37,16 @@ pub fn inflation(values: &[f64]) -> (f64, f64) {
     (factor, (blocks / factor - 1.0).max(WALKING))
 }
 
+/// The same for the differences of turns, which are independent unless the correlation of
+/// neighbours is beyond chance (one of twenty). Takes any number from two.
+pub fn of_turns(values: &[f64]) -> (f64, f64) {
+    let turns = values.len() as f64;
+    if turns >= 5.0 && correlation(values) > 1.64 / turns.sqrt() {
+        return inflation(values);
+    }
+    (1.0, turns - 1.0)
+}
+
 /// The standard error of the ratio of two sides' means, if their means by block walk; `None` if
 /// they do not. Both sides have the same number of blocks. The test is by Kwiatkowski, Phillips,
 /// Schmidt and Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or of the

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
 use crate::finding::Verdict;
-use crate::limit::{Grammar, LEVELS, LimitError, Numbers, Relation, VERDICT};
+use crate::limit::{Difference, Grammar, LEVELS, LimitError, Numbers, Relation, VERDICT};
 
 /// A limit that a run must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum Threshold {
     Figure(Figure, Relation, f64),
     /// The verdict is no worse.
     Verdict(Verdict),
+    /// The difference of a side from the baseline has a limit.
+    Difference(Figure, Relation, Difference),
 }
 
 /// Thresholds in the grammar of limits.
@@ -28,6 +30,9 @@ const GRAMMAR: Grammar<Relation> = Grammar {
     numbers: Numbers::Any,
     example: "`ttft.p99 <= 200ms` or `verdict <= suspect`",
 };
+
+/// The beginning of a threshold's name that is on the difference of two sides.
+const DIFFERENCE: &str = "difference.";
 
 /// A threshold, and if it holds.
 #[model::apply(model::document!)]
@@ -71,7 +76,15 @@ impl Threshold {
     pub fn figure(&self) -> Option<&Figure> {
         match self {
             Threshold::Figure(figure, ..) => Some(figure),
-            Threshold::Verdict(_) => None,
+            Threshold::Verdict(_) | Threshold::Difference(..) => None,
+        }
+    }
+
+    /// The figure whose difference it limits, if it limits one.
+    pub fn difference(&self) -> Option<&Figure> {
+        match self {
+            Threshold::Difference(figure, ..) => Some(figure),
+            Threshold::Figure(..) | Threshold::Verdict(_) => None,
         }
     }
 
@@ -80,6 +93,7 @@ impl Threshold {
         match self {
             Threshold::Figure(figure, ..) => figure.to_string(),
             Threshold::Verdict(_) => VERDICT.to_owned(),
+            Threshold::Difference(figure, ..) => format!("{DIFFERENCE}{figure}"),
         }
     }
 }
@@ -88,6 +102,13 @@ impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Threshold::Verdict(worst) => write!(f, "{VERDICT} <= {}", worst.name()),
+            Threshold::Difference(figure, relation, limit) => {
+                let (amount, unit) = match limit {
+                    Difference::Percent(amount) => (amount, "%"),
+                    Difference::Absolute(amount) => (amount, figure.unit()),
+                };
+                write!(f, "{DIFFERENCE}{figure} {} {amount}{unit}", relation.sign())
+            }
             Threshold::Figure(figure, relation, limit) => {
                 write!(f, "{figure} {} {limit}", relation.sign())?;
                 match figure.unit() {
@@ -111,6 +132,14 @@ impl FromStr for Threshold {
                 written.wrong("expected `verdict <= valid` or `verdict <= suspect`");
             }
             return written.finish(worst.map(Threshold::Verdict));
+        }
+        if let Some(name) = written.subject.strip_prefix(DIFFERENCE) {
+            written.subject = name;
+            let figure = written.figure();
+            let limit = written.difference(figure.as_ref().map(Figure::unit));
+            let limit = figure.zip(limit);
+            let limit = limit.map(|(of, amount)| Threshold::Difference(of, relation, amount));
+            return written.finish(limit);
         }
         let figure = written.figure();
         let level = written.level(figure.as_ref().map(Figure::unit));

@@ -47,7 +47,7 @@ pub use report::{Goodput, Report, ServerSeries, Thresholds};
 pub use request::{Ids, RequestOptions};
 pub use scenario::Scenario;
 pub use schema::check_config;
-pub use target::{Connection, Headers, Target, Timeouts, Tokenizer};
+pub use target::{Connection, Headers, Paired, Side, Target, Timeouts, Tokenizer};
 
 impl Scenario {
     /// Reads a scenario's text. `name` is its name in messages: its path. Errors: all faults within

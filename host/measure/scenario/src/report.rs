@@ -277,7 +277,23 @@ impl Field for Thresholds {
     }
 }
 
+fn is_difference(entry: &Located<String>) -> bool {
+    matches!(entry.value.parse(), Ok(Threshold::Difference(..)))
+}
+
 impl Thresholds {
+    /// Its limits on the difference of two sides.
+    pub fn differences(&self) -> impl Iterator<Item = &Located<String>> {
+        self.0.iter().filter(|entry| is_difference(entry))
+    }
+
+    /// Takes them out.
+    pub fn take_differences(&mut self) -> Vec<Threshold> {
+        let taken = self.differences().filter_map(|entry| entry.value.parse().ok()).collect();
+        self.0.retain(|entry| !is_difference(entry));
+        taken
+    }
+
     fn gather_all(&mut self, path: &str, table: &ConfigTable) {
         for entry in table.iter() {
             self.gather(&below(path, &entry.key.value), &entry.value);

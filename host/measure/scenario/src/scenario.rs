@@ -14,7 +14,7 @@ use crate::plugin::{Backend, Dataset, Sandbox, Scorer};
 use crate::report::{Goodput, Report, Thresholds};
 use crate::request::RequestOptions;
 use crate::table::table;
-use crate::target::{Connection, Target, Timeouts, Tokenizer};
+use crate::target::{Connection, Paired, Side, Target, Timeouts, Tokenizer};
 use reader::Located;
 
 table! {
@@ -28,6 +28,9 @@ table! {
         /// The subject of the measurement, for readers of the result.
         about: About;
         target: Target;
+        /// Further servers that get the same requests in a paired run.
+        sides: Option<Vec<Located<Side>>>;
+        paired: Paired;
         /// The model's tokenizer.
         tokenizer: Tokenizer;
         /// The backend, which speaks the server's dialect.

@@ -16,10 +16,10 @@ use crate::field::{Entry, Field, Maybe};
 use crate::key::{
     Key,
     heading::{CONNECTIONS, REQUESTS, TARGET},
-    plan,
+    plan, unplanned,
 };
 use crate::table::table;
-use model::connection::{Reuse, Timestamps, Version};
+use model::connection::{PairOrder, Reuse, Timestamps, Version};
 use model::duration::Span;
 use reader::{Located, Reader};
 
@@ -76,6 +76,38 @@ table! {
             .flag("metrics-url", "URL", TARGET)
             .delimiter(',')
             .otherwise("the targets");
+    }
+}
+
+table! {
+    /// One of `[[sides]]`: a server to compare with `[target]`, which gets the same requests.
+    pub struct Side {
+        /// Name of the side in the result.
+        name: Maybe<String> => unplanned().otherwise("a letter");
+        /// Base URL of the side's server.
+        base_url: Maybe<Vec<Located<String>>> => unplanned().otherwise("the target's");
+        /// Model name, as this server knows it.
+        model: Maybe<String> => unplanned().otherwise("the target's");
+        /// Environment variable that holds the API key for this server.
+        api_key_env: Maybe<String> => unplanned().otherwise("the target's");
+        /// The backend, if the server needs another.
+        backend: Maybe<String> => unplanned().otherwise("the target's");
+    }
+}
+
+table! {
+    /// `[paired]`: how the sides of a paired run are measured.
+    pub struct Paired {
+        /// Name of the first side, the server of `[target]`.
+        baseline: Maybe<String> => unplanned().otherwise("A");
+        /// Order in which the sides are measured: turns or together.
+        ///
+        /// Use together only if the sides share no engine and no machine.
+        order: Maybe<PairOrder> => unplanned()
+            .flag("paired-order", "ORDER", TARGET)
+            .otherwise("turns, unless the load cannot be cut");
+        /// Number of turns of each side, from 3 to 100.
+        turns: Maybe<u64> = 10 => unplanned().flag("turns", "N", TARGET);
     }
 }
 

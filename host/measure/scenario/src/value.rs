@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::load::Arrival;
 use model::adapter::Assignment;
 use model::arrival::{Shape, ThinkSpread};
-use model::connection::{Reuse, Timestamps, Version};
+use model::connection::{PairOrder, Reuse, Timestamps, Version};
 use model::duration::Span;
 use model::identity::{Form, Routing};
 use model::session::{AfterFailure, Cache, History, LaneSalt, Users, Warming};
@@ -294,6 +294,7 @@ words!(
     Routing,
     Users,
     Warming,
+    PairOrder,
     Reuse,
     Shape,
     ThinkSpread,

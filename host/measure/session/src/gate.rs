@@ -27,6 +27,9 @@ pub enum Stage {
     Drained,
 }
 
+/// The time from the decision to begin to the first due time.
+const START_AHEAD: Nanos = Nanos(20_000_000);
+
 #[derive(Clone)]
 pub struct Gate {
     clock: Clock,
@@ -71,6 +74,38 @@ impl Gate {
 
     pub fn others_are_drained(&self) {
         self.change(|open| open.others_are_drained = true);
+    }
+
+    /// The run is over, wherever it was.
+    pub fn ended(&self) {
+        self.reach(Stage::Drained);
+    }
+
+    /// Opens the gates of runs of one process and one clock at the same stages. Returns false, and
+    /// opens no start, if a run ended before all were ready.
+    pub fn open_together(gates: &[Gate]) -> bool {
+        pollster::block_on(Gate::open_all(gates))
+    }
+
+    async fn open_all(gates: &[Gate]) -> bool {
+        for stage in [Stage::Warm, Stage::Ready, Stage::Drained] {
+            for gate in gates {
+                let mut stages = gate.stages();
+                let reached = stages.wait_for(|own| *own >= stage).await.map(|own| *own);
+                if stage < Stage::Drained && matches!(reached, Ok(Stage::Drained) | Err(_)) {
+                    return false;
+                }
+            }
+            let start = gates.first().map(|gate| gate.clock.now() + START_AHEAD);
+            for gate in gates {
+                match stage {
+                    Stage::Warm => gate.others_are_warm(),
+                    Stage::Ready => start.into_iter().for_each(|at| gate.start_at(at)),
+                    _ => gate.others_are_drained(),
+                }
+            }
+        }
+        true
     }
 
     /// Waits until all others have warmed up, or the run is stopped.
@@ -165,5 +200,29 @@ mod tests {
         };
         let (start, ()) = tokio::join!(run, async { signal.stop() });
         assert_eq!(start, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn gates_of_one_process_open_at_one_instant_or_not_at_all() {
+        let clock = Clock::start();
+        let gates = [Gate::new(clock), Gate::new(clock)];
+        let signal = Signal::for_task();
+        let run = async |gate: &Gate| {
+            gate.wait_for_others(&signal).await;
+            let start = gate.wait_for_start(&signal).await;
+            gate.leave(&signal, true).await;
+            start
+        };
+        let (opened, one, other) =
+            tokio::join!(Gate::open_all(&gates), run(&gates[0]), run(&gates[1]));
+        assert!(opened && one.is_some() && one == other, "{one:?} {other:?}");
+
+        let gates = [Gate::new(clock), Gate::new(clock)];
+        gates[1].ended();
+        let (opened, ()) = tokio::join!(Gate::open_all(&gates), async {
+            gates[0].wait_for_others(&signal).await;
+            signal.stop();
+        });
+        assert!(!opened && gates[0].start().is_none());
     }
 }

@@ -30,6 +30,7 @@ pub mod lease;
 pub mod live;
 mod local;
 pub mod outlook;
+pub mod paired;
 pub mod parts;
 pub mod pending;
 pub mod preflight;

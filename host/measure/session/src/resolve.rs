@@ -38,6 +38,7 @@ pub use judges::{Judges, judges};
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
 use crate::lease::Prepared;
+use crate::paired::unpaired;
 use crate::parts::Parts;
 use model::file::PlannedFile;
 use model::identity::RunId;
@@ -233,6 +234,7 @@ impl<'s> Resolution<'s> {
         if let Err(error) = scenario.validate() {
             self.faults.scenario.extend(error.problems().iter().cloned());
         }
+        self.faults.scenario.extend(unpaired(scenario));
         let chosen = self.plugins(false);
         let Counting { tokenizer, planned: planned_tokenizer, remarks } = self.tokenizer(tokenizer);
         self.remarks.extend(remarks);

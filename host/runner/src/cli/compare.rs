@@ -3,12 +3,14 @@
 pub(super) mod differences;
 pub(super) mod sides;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use self::differences::Differences;
 use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::{json, tell, write_stdout};
+use super::versus::compare_again;
 use compare::{Choice, Compared, Condition, Kind, Options, compare};
 use report::compared;
 use result::figure::Figure;
@@ -106,6 +108,17 @@ enum Format {
     Html,
 }
 
+impl Format {
+    fn write(self, found: &Compared) -> Result<(), Failure> {
+        write_stdout(&match self {
+            Format::Text => compared::page(found).text(),
+            Format::Markdown => compared::page(found).markdown_section(2),
+            Format::Html => compared::page(found).html(),
+            Format::Json => json(found)?,
+        })
+    }
+}
+
 /// Runs the subcommand. Fails if a side cannot be read, or sides cannot be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let choice = match (args.metrics.as_slice(), args.all) {
@@ -114,6 +127,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         (figures, _) => Choice::These(figures.to_vec()),
     };
     let conditions: Vec<Condition> = limits("--fail-if", &args.fail_if)?;
+    if let [folder] = args.sides.as_slice()
+        && let Some(compared) = compare_again(Path::new(folder), &choice, args.force)
+    {
+        let compared = compared?;
+        args.format.write(&compared)?;
+        return conclude(&compared);
+    }
     let read = sides::read(&args.sides, &choice, &conditions, args.each)?;
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
@@ -124,18 +144,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         same_within: args.same_within,
         figures: read.figures,
         conditions,
+        names: Vec::new(),
         allowed: if args.force { Kind::ALL.to_vec() } else { args.differences.allow.clone() },
         must_agree: args.differences.must_agree.clone(),
         blocks: read.blocks,
     };
     let found = compare(&read.sides, &options)
         .map_err(|obstacles| Failure::several(Exit::Input, compared::refusal(&obstacles)))?;
-    write_stdout(&match args.format {
-        Format::Text => compared::page(&found).text(),
-        Format::Markdown => compared::page(&found).markdown_section(2),
-        Format::Html => compared::page(&found).html(),
-        Format::Json => json(&found)?,
-    })?;
+    args.format.write(&found)?;
     if args.run_variation.is_none() {
         warn(&found);
     }
@@ -158,10 +174,10 @@ fn a_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a share from 0% to 100%, such as 2% or 0.02".to_owned())
 }
 
-fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
+pub(super) fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
     let absent = found.conditions.iter().filter(|outcome| outcome.is_absent).map(|outcome| {
         format!(
-            "--fail-if '{}' cannot be checked: {}; name a figure that both sides have",
+            "'{}' cannot be checked: {}; name a figure that both sides have",
             outcome.condition, outcome.seen
         )
     });

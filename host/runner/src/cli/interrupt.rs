@@ -67,8 +67,8 @@ enum Work {
     /// Nothing that is worth saving.
     #[default]
     Nothing,
-    /// A run makes its load.
-    Load(Signal),
+    /// A run makes its load, or several do together.
+    Load(Vec<Signal>),
     /// Samples are drawn, and nothing is sent.
     Drawing(Signal),
     /// The results of a run are assessed, since this number of interrupts.
@@ -121,11 +121,11 @@ impl Interrupt {
                 say(
                     "\ninterrupted: waiting for the requests in flight, then reporting; interrupt again to stop at once",
                 );
-                run.stop();
+                run.iter().for_each(Signal::stop);
             }
             (Work::Load(run), 2) => {
                 say("\nstopping: abandoning the requests in flight");
-                run.abort();
+                run.iter().for_each(Signal::abort);
             }
             (Work::Drawing(drawing), 1) => {
                 say("\ninterrupted: showing the samples so far; interrupt again to stop at once");
@@ -152,20 +152,25 @@ impl Interrupt {
 
     /// A run begins; it is stopped at once if an interrupt came earlier.
     pub fn watch(&self, run: &Signal) {
-        self.begin_work(run, Work::Load);
+        self.watch_all(std::slice::from_ref(run));
+    }
+
+    /// Several runs begin together.
+    pub fn watch_all(&self, runs: &[Signal]) {
+        let mut state = self.lock();
+        if state.count > 0 {
+            runs.iter().for_each(Signal::stop);
+        }
+        state.work = Work::Load(runs.to_vec());
     }
 
     /// Samples are drawn; that is stopped at once if an interrupt came earlier.
     pub fn drawing(&self, signal: &Signal) {
-        self.begin_work(signal, Work::Drawing);
-    }
-
-    fn begin_work(&self, signal: &Signal, work: fn(Signal) -> Work) {
         let mut state = self.lock();
         if state.count > 0 {
             signal.stop();
         }
-        state.work = work(signal.clone());
+        state.work = Work::Drawing(signal.clone());
     }
 
     pub fn assessing(&self) {

@@ -11,10 +11,13 @@ use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
 use super::watch::Displays;
+use load::pace::Signal;
 use load::transport::Dial;
+use model::clock::Clock;
 use runs::Repeat;
 use runs::environment::Environment;
 use scenario::plan::Plan;
+use session::gate::Gate;
 use session::live::Snapshot;
 use session::stages::StartedRun;
 use session::{Ending, LoadedRun, MeasuredRun, Note, Record, ResolvedRun, Threads};
@@ -51,6 +54,63 @@ pub(super) fn measured(
     displays: &Displays,
     interrupt: &Interrupt,
 ) -> Result<MeasuredRun, Failure> {
+    let overseer = place.overseer;
+    let (run, connect) = begun(resolved, place)?;
+    interrupt.watch(run.signal());
+    let folder = run.folder().path().to_owned();
+    let followed = AssertUnwindSafe(|| follow(run, &connect, overseer, displays, interrupt));
+    std::panic::catch_unwind(followed).unwrap_or_else(|_| {
+        let rest = format!("; the measurements so far are in {}", folder.display());
+        Err(Failure::bug(&rest))
+    })
+}
+
+/// Measures several runs at once, whose first requests are due at one instant. The first is shown.
+pub(super) fn measured_together(
+    resolved: Vec<ResolvedRun>,
+    within: &Path,
+    displays: &Displays,
+    interrupt: &Interrupt,
+) -> Result<Vec<MeasuredRun>, Failure> {
+    let clock = Clock::start();
+    let mut begun_runs = Vec::new();
+    for resolved in resolved {
+        let (run, connect) = begun(resolved, Place { within, repeat: None, overseer: None })?;
+        let gate = Gate::new(clock);
+        begun_runs.push((run.behind(gate.clone()), connect, gate));
+    }
+    let signals: Vec<Signal> = begun_runs.iter().map(|(run, ..)| run.signal().clone()).collect();
+    let gates: Vec<Gate> = begun_runs.iter().map(|(.., gate)| gate.clone()).collect();
+    interrupt.watch_all(&signals);
+    let onlooker = begun_runs.first().map(|(run, ..)| {
+        let folder = run.folder().path();
+        displays.look_at(folder, run.plan(), run.live(), run.threads(), interrupt)
+    });
+    let loaded: Vec<LoadedRun> = std::thread::scope(|scope| {
+        let loads: Vec<_> = (begun_runs.into_iter())
+            .map(|(run, connect, gate)| {
+                scope.spawn(move || {
+                    let loaded = run.load_now(&connect);
+                    gate.ended();
+                    loaded
+                })
+            })
+            .collect();
+        if !Gate::open_together(&gates) {
+            signals.iter().for_each(Signal::abort);
+        }
+        loads.into_iter().map_while(|load| load.join().ok()).collect()
+    });
+    drop(onlooker);
+    if loaded.len() < signals.len() {
+        return Err(Failure::bug(&format!("; measurements so far are in {}", within.display())));
+    }
+    interrupt.assessing();
+    loaded.into_iter().map(|loaded| assessed(loaded, interrupt, false)).collect()
+}
+
+/// Checks the target and creates the run's folder.
+fn begun(resolved: ResolvedRun, place: Place<'_>) -> Result<(StartedRun<Threads>, Dial), Failure> {
     // The preflight check has its own connections, so that the run measures the cost of its own.
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
@@ -61,14 +121,7 @@ pub(super) fn measured(
         environment: environment(descriptors),
         repeat: place.repeat,
     };
-    let run = checked.begin(record, Threads)?;
-    interrupt.watch(run.signal());
-    let folder = run.folder().path().to_owned();
-    let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, displays, interrupt));
-    std::panic::catch_unwind(followed).unwrap_or_else(|_| {
-        let rest = format!("; the measurements so far are in {}", folder.display());
-        Err(Failure::bug(&rest))
-    })
+    Ok((checked.begin(record, Threads)?, connect))
 }
 
 pub(super) fn environment(descriptors: Option<u64>) -> Environment {
@@ -88,6 +141,15 @@ fn follow(
     let (loaded, stopped) = overseen(run, connect, overseer);
     drop(onlooker);
     interrupt.assessing();
+    assessed(loaded, interrupt, stopped)
+}
+
+/// Keeps the measurements of a load, and judges its answers.
+fn assessed(
+    loaded: LoadedRun,
+    interrupt: &Interrupt,
+    stopped: bool,
+) -> Result<MeasuredRun, Failure> {
     let kept = loaded.keep(&Ending {
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came() || stopped,

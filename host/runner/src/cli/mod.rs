@@ -58,6 +58,7 @@ pub mod templates;
 mod variables;
 #[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod verify;
+mod versus;
 pub mod watch;
 mod words;
 

@@ -14,6 +14,7 @@ use super::report::drawn::{Picture, check_chart, write_charts};
 use super::report::one_at_a_time;
 use super::score::no_answer;
 use super::sources::{described, sources};
+use super::versus;
 use super::words::one_of;
 use load::pace::Signal;
 use model::arrival::Arrival;
@@ -140,6 +141,15 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut out = if picture.is_none() { Some(Destination::open(&args.output)?) } else { None };
     let mut interrupted = false;
     for source in sources {
+        // Of a paired run, the whole load of its first side.
+        let source = match versus::pairing(source, &[])? {
+            Ok(pairing) => {
+                let (chosen, _) = versus::chosen(&pairing)?;
+                tell(format_args!("note: {}", versus::described(&chosen)));
+                pairing.into_first()
+            }
+            Err(alone) => *alone,
+        };
         let resolved = resolve(&source)?;
         resolved.remarks.iter().for_each(tell);
         let (run, _) = resolved.unasked();

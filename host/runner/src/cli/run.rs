@@ -13,6 +13,7 @@ use super::output::Output;
 use super::repeat::{self, Repetition};
 use super::round::measure_all;
 use super::sources::{described, sources};
+use super::versus;
 use super::watch::Watch;
 use compare::until;
 use session::resolve;
@@ -44,6 +45,13 @@ pub struct Args {
     #[arg(long, value_name = "FIGURE ±BOUND", env = "RUNNER_UNTIL", value_delimiter = ',')]
     #[arg(help_heading = "Load")]
     until: Vec<String>,
+    /// Compare with this server by the same requests; repeatable
+    ///
+    /// Sides take turns, or are measured together (--paired-order). A threshold such as
+    /// 'difference.ttft.p50 <= 2ms' limits a difference.
+    #[arg(long, value_name = "NAME=URL", env = "RUNNER_VERSUS", help_heading = "Target")]
+    #[arg(conflicts_with_all = ["repeat", "same_requests", "until", "baseline", "preset"])]
+    versus: Vec<String>,
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
     /// measures
     #[arg(long, value_name = "NAME", env = "RUNNER_PRESET")]
@@ -77,8 +85,25 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let message = "--same-requests: one run has no repeats; add --repeat N or --until";
         return Err(Failure::command_line(message));
     }
-    let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();
-    measure_all(runs?, &args.output, &args.watch, &interrupt)
+    let further = versus::further(&args.versus);
+    let (mut runs, mut pairings) = (Vec::new(), Vec::new());
+    for source in sources()? {
+        match versus::pairing(source, &further)? {
+            Ok(pairing) => pairings.push(pairing),
+            Err(alone) => runs.push(resolve(&alone)?),
+        }
+    }
+    let mut code = ExitCode::SUCCESS;
+    if !runs.is_empty() {
+        code = measure_all(runs, &args.output, &args.watch, &interrupt)?;
+    }
+    for pairing in pairings {
+        let own = versus::exec(&pairing, &args.output, &args.watch, &interrupt)?;
+        if code == ExitCode::SUCCESS {
+            code = own;
+        }
+    }
+    Ok(code)
 }
 
 impl Args {

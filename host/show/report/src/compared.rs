@@ -25,29 +25,30 @@ pub fn page(compared: &Compared) -> Document {
     list(
         &mut page,
         "COMPARED ALTHOUGH THESE DIFFER, which alone may explain the differences below",
-        allowed.map(|obstacle| obstacle_words(obstacle, "A")),
+        allowed.map(|obstacle| obstacle_words(obstacle, compared.baseline())),
     );
     let differences = compared.differences.iter();
-    let differences =
-        differences.map(|difference| format!("{}: {}", difference.what, difference.values("A")));
+    let differences = differences.map(|difference| {
+        format!("{}: {}", difference.what, difference.values(compared.baseline()))
+    });
     list(&mut page, "Differences", differences);
     let unknown = compared.unknown.iter().cloned();
     list(&mut page, "Unchecked settings", unknown);
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
-        page.heading(2, format!("{} against A", pair.side));
+        page.heading(2, format!("{} against {}", pair.side, compared.baseline()));
         page.chart(forest::chart(&Forest {
             name: format!("differences-{}", pair.side),
             title: "Differences".to_owned(),
             note: "Further right is better. A bar is the 95 % interval, and goes on where it reaches the edge.".to_owned(),
             x: "better by".to_owned(),
-            zero: "A".to_owned(),
+            zero: compared.baseline().to_owned(),
             rows: pair.figures.iter().filter_map(forest_row).collect(),
         }));
         let mut table = Table::new([
             "Figure",
-            "A",
+            compared.baseline(),
             &pair.side,
             "Difference",
             "95 % interval",
@@ -148,6 +149,9 @@ fn side(side: &SideFacts) -> Vec<String> {
     let what = what.collect::<Vec<_>>().join(", ");
     let sources = match side.sources.as_slice() {
         [one] => one.clone(),
+        [first, .., last] if side.sources.len() > 5 => {
+            format!("{} runs: {first} to {last}", side.sources.len())
+        }
         many => format!("{} runs: {}", many.len(), many.join(", ")),
     };
     let what = if what.is_empty() { sources } else { format!("{what}: {sources}") };
@@ -283,6 +287,9 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>, freedom: usize) -
                 variation.label()
             ) + &follows(pair, variation)
         }
+        Method::Turns { turns, requests } => format!(
+            "Intervals: 95 %, from resampling {turns} turns of {requests} requests, the same requests on both sides. Variation of the machine that outlasts a turn is in both sides alike and is not in the difference; another start of an engine may differ by more."
+        ),
         Method::Runs { baseline, side } => format!(
             "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs. The variation from run to run comes from the repeats of the sides: {}.",
             source(*baseline, *side, freedom)

@@ -155,6 +155,9 @@ impl Constraint {
     pub(crate) fn compliance(&self, runs: &[&Measured]) -> Compliance {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),
+            Threshold::Difference(..) => {
+                return Compliance::broken(format!("`{self}` is for a run with `[[sides]]`"));
+            }
             Threshold::Figure(measure, relation, limit) => (measure, *relation, *limit),
         };
         let values: Option<Vec<f64>> = runs.iter().map(|run| run.with_failures(measure)).collect();

@@ -23,6 +23,9 @@ impl Threshold {
                 let because = format!("the run is {}", summary.verdict.name());
                 checked.because = (!checked.held).then_some(because);
             }
+            Threshold::Difference(..) => {
+                checked.because = Some("one run has no difference of sides".to_owned());
+            }
             Threshold::Figure(figure, relation, limit) => {
                 let Some(seen) = figure.read_with_failures(summary) else {
                     checked.because = Some(match figure {

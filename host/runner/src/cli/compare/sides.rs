@@ -11,10 +11,14 @@ use super::super::print::tell;
 use audit::claim::Claim;
 use audit::published;
 use compare::explain::Account;
-use compare::{Choice, Condition, Measured, Side, Stated, Variation, blocks, figures, percentiles};
+use compare::repeats::FEWEST;
+use compare::{
+    Choice, Condition, Measured, Side, Stated, Turns, Variation, blocks, figures, percentiles,
+};
 use result::figure::{Figure, Statistic};
 use result::finding::{Severity, Verdict};
 use result::summary::{RunFacts, Summary};
+use result::threshold::Threshold;
 use runs::Reported;
 use runs::folder::{self, RunFolder};
 
@@ -72,7 +76,7 @@ pub(super) fn read(
     if found.len() < 2 {
         return Err(alone(&found));
     }
-    cut(found, choice, conditions)
+    cut(found, choice, &figures_of(conditions))
 }
 
 /// Reads sides whose runs are listed, even if these repeat others. Fails if a run cannot be read.
@@ -87,7 +91,46 @@ pub(in super::super) fn listed(
         Ok(PendingSide::Runs(runs.collect::<Result<_, Failure>>()?))
     };
     let found = sides.into_iter().map(side);
-    cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
+    cut(found.collect::<Result<_, Failure>>()?, &choice, &figures_of(conditions))
+}
+
+/// Reads the sides of a paired run: the turns of each, or one run of each. Fails if a run cannot be
+/// read.
+pub(in super::super) fn paired(
+    sides: Vec<Vec<RunFolder>>,
+    choice: &Choice,
+    limits: &[Threshold],
+) -> Result<ReadSides, Failure> {
+    let limited = || limits.iter().filter_map(Threshold::difference).cloned();
+    let turns = sides.first().map_or(0, Vec::len);
+    let mut percentiles = percentiles(choice);
+    percentiles.extend(limited().filter_map(|figure| percentile(&figure)));
+    let read = |folders: Vec<RunFolder>| {
+        let runs = folders.into_iter().map(|folder| run(folder, &percentiles));
+        runs.collect::<Result<Vec<Run>, Failure>>()
+    };
+    let found: Vec<Vec<Run>> = sides.into_iter().map(read).collect::<Result<_, _>>()?;
+    let limits: Vec<Figure> = limited().collect();
+    if turns == 1 {
+        let found = found.into_iter().map(PendingSide::Runs).collect();
+        let mut read = cut(found, choice, &limits)?;
+        read.figures = with(read.figures, &limits);
+        return Ok(read);
+    }
+    let summaries: Vec<&Summary> =
+        found.iter().flatten().map(|run| &run.reported.summary).collect();
+    let figures = with(figures(choice, &summaries, &[]), &limits);
+    let sides = found.into_iter().map(|runs| {
+        let apart = |Run { folder, facts, reported }| (folder, (reported, facts));
+        let (folders, rest): (Vec<RunFolder>, Vec<_>) = runs.into_iter().map(apart).unzip();
+        let runs = folders.iter().zip(rest);
+        let runs = runs.map(|(folder, (reported, facts))| Ok((reported, facts, folder.read()?)));
+        let runs = runs.collect::<Result<Vec<_>, Failure>>()?;
+        Ok(Side::Turns(Turns::read(runs, &figures)?))
+    });
+    let sides = sides.collect::<Result<_, Failure>>()?;
+    // Fewer show no variation.
+    Ok(ReadSides { sides, figures, blocks: (turns >= FEWEST).then_some(turns) })
 }
 
 /// Reads one result to explain: a run, or another tool's result. Fails if it cannot be read, or is
@@ -117,6 +160,10 @@ fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
     wanted
 }
 
+fn figures_of(conditions: &[Condition]) -> Vec<Figure> {
+    conditions.iter().map(|condition| condition.figure.clone()).collect()
+}
+
 fn percentile(figure: &Figure) -> Option<f64> {
     match figure {
         Figure::Of(_, Statistic::Percentile(percent)) => Some(*percent),
@@ -124,12 +171,16 @@ fn percentile(figure: &Figure) -> Option<f64> {
     }
 }
 
-/// Reads the records.
-fn cut(
-    found: Vec<PendingSide>,
-    choice: &Choice,
-    conditions: &[Condition],
-) -> Result<ReadSides, Failure> {
+/// The figures, and further figures of limits.
+fn with(mut figures: Vec<Figure>, limits: &[Figure]) -> Vec<Figure> {
+    let further: Vec<Figure> =
+        limits.iter().filter(|limit| !figures.contains(limit)).cloned().collect();
+    figures.extend(further);
+    figures
+}
+
+/// Reads the records, for these figures and others that are judged apart from them.
+fn cut(found: Vec<PendingSide>, choice: &Choice, further: &[Figure]) -> Result<ReadSides, Failure> {
     let summaries: Vec<&Summary> = (found.iter())
         .flat_map(|side| match side {
             PendingSide::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
@@ -146,8 +197,7 @@ fn cut(
     let requests = summaries.iter().map(|summary| summary.requests.total);
     let fewest = requests.chain(claims.iter().filter_map(|claim| Stated::requests(claim))).min();
     let blocks = fewest.and_then(blocks);
-    let conditioned = conditions.iter().map(|condition| condition.figure.clone());
-    let wanted: Vec<Figure> = figures.iter().cloned().chain(conditioned).collect();
+    let wanted = with(figures.clone(), further);
     let mut sides: Vec<Side> = Vec::new();
     for side in found {
         // Blocks are compared where a side is one run.
