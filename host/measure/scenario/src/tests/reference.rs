@@ -4,10 +4,12 @@ use super::*;
 use crate::comparability::Fate;
 
 /// The purposes of the tables. Keys without a table come first.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 21] = [
     ("", "At the top"),
     ("about", "Purpose of the run, for readers of its result. None of it is checked."),
     ("target", "The server under test."),
+    ("sides[]", "Further servers of a paired run, each under `[[sides]]`."),
+    ("paired", "How the sides of a paired run are measured."),
     ("tokenizer", "The model's tokenizer."),
     ("backend", "The backend, which speaks the server's dialect."),
     ("dataset", "The contents of requests."),
