@@ -1,8 +1,9 @@
-//! `runner run --versus` and `[[sides]]`: the same requests to several servers, and the differences.
+//! `runner run --versus` and `[[sides]]`: the same requests to several servers, and the
+//! differences.
 //!
 //! Each side and turn is a run with a folder of its own, below a folder of the paired run.
-//! `paired.json` there lists the runs measured so far, so that `runner compare FOLDER` compares them
-//! again, also after a crash. `session::paired` owns the order, `compare` the differences.
+//! `paired.json` there lists the runs measured so far. `runner compare FOLDER` compares them again,
+//! also after a crash. `session::paired` owns the order, `compare` the differences.
 
 use std::path::Path;
 use std::process::ExitCode;
