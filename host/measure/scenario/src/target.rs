@@ -107,7 +107,7 @@ table! {
             .flag("paired-order", "ORDER", TARGET)
             .otherwise("turns, unless the load cannot be cut");
         /// Number of turns of each side, from 3 to 100.
-        turns: Maybe<u64> = 10 => unplanned().flag("turns", "N", TARGET);
+        turns: Maybe<u64> => unplanned().flag("turns", "N", TARGET).otherwise("10");
     }
 }
 

@@ -21,6 +21,8 @@ const TURN_REQUESTS_A_SLOT: u64 = 4;
 const TURN_REQUESTS: u64 = 5;
 /// The fewest and the most turns of a side.
 const TURNS: std::ops::RangeInclusive<u64> = 3..=100;
+/// The turns of a side, where nothing says otherwise.
+const USUAL_TURNS: u64 = 10;
 /// The setter of a turn's load, for messages.
 const SETTER: &str = "[paired]";
 
@@ -69,7 +71,7 @@ impl Pairing {
         let paired = std::mem::take(&mut scenario.paired);
         let limits = scenario.thresholds.take_differences();
         let mut problems = Vec::new();
-        let turns = paired.turns();
+        let turns = paired.turns.as_ref().map_or(USUAL_TURNS, |entry| entry.value);
         if let Some(entry) = paired.turns.as_ref().filter(|entry| !TURNS.contains(&entry.value)) {
             let problem = Problem::new(format!("`paired.turns`: expected 3 to 100, found {turns}"));
             problems.push(problem.at(entry.place.clone(), "out of range"));
