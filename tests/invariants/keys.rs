@@ -116,6 +116,11 @@ fn each_key_changes_the_plan_where_it_says() {
         if key.path == "tokenizer.path" || key.path.starts_with("load.lanes.") {
             continue;
         }
+        // One plan has no sides (`command_line/versus.rs`).
+        if ["sides[]", "paired"].contains(&key.table()) {
+            assert!(key.plan.is_none(), "{}", key.path);
+            continue;
+        }
         let (with, value) = beside(key, times.to_str().unwrap());
         let plain: Vec<String> = PLAIN
             .iter()
