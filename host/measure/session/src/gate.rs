@@ -206,8 +206,8 @@ mod tests {
     async fn gates_of_one_process_open_at_one_instant_or_not_at_all() {
         let clock = Clock::start();
         let gates = [Gate::new(clock), Gate::new(clock)];
-        let signal = Signal::for_task();
         let run = async |gate: &Gate| {
+            let signal = Signal::for_task();
             gate.wait_for_others(&signal).await;
             let start = gate.wait_for_start(&signal).await;
             gate.leave(&signal, true).await;
@@ -219,10 +219,17 @@ mod tests {
 
         let gates = [Gate::new(clock), Gate::new(clock)];
         gates[1].ended();
-        let (opened, ()) = tokio::join!(Gate::open_all(&gates), async {
-            gates[0].wait_for_others(&signal).await;
+        let signal = Signal::for_task();
+        let opened = async {
+            let opened = Gate::open_all(&gates).await;
             signal.stop();
-        });
-        assert!(!opened && gates[0].start().is_none());
+            opened
+        };
+        let waits = async {
+            gates[0].wait_for_others(&signal).await;
+            gates[0].wait_for_start(&signal).await
+        };
+        let (opened, start) = tokio::join!(opened, waits);
+        assert!(!opened && start.is_none() && gates[0].start().is_none());
     }
 }
