@@ -125,37 +125,22 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// A run that is this block of a measurement of many.
-    pub fn turn(
-        facts: (&'a RunFacts, &Summary),
-        figures: &[Figure],
-        (turn, turns): (usize, usize),
-    ) -> Self {
-        let mut cutting = Cutting::new(facts, 1, figures, turns);
-        let mut seconds = vec![0.0; turns];
-        seconds[turn] = cutting.duration;
-        cutting.cut.seconds = cutting.cut.seconds.map(|_| seconds);
+    /// A measurement in turns: each turn is a run and a block ([`Cutting::begin_turn`]).
+    pub fn in_turns(first: (&'a RunFacts, &Summary), figures: &[Figure], turns: usize) -> Self {
+        let mut cutting = Cutting::new(first, 1, figures, turns);
+        cutting.cut.seconds = Some(vec![0.0; turns]);
         cutting.cut.edge = 0.0;
         cutting.cut.load = None;
-        cutting.turn = Some(turn);
         cutting
     }
 
-    /// Adds the blocks of another run of the same measurement.
-    pub fn join(&mut self, other: Self) {
-        for (own, more) in self.metrics.iter_mut().zip(other.metrics) {
-            for (sum, more) in own.sums.iter_mut().zip(more.sums) {
-                *sum = [sum[0] + more[0], sum[1] + more[1]];
-            }
-            own.counting.join(more.counting);
-        }
-        let turn = other.turn.unwrap_or_default();
-        self.cut.requests[turn] = other.cut.requests[turn];
-        self.cut.flow[turn] = other.cut.flow[turn];
-        let own = self.cut.seconds.take();
-        self.cut.seconds = own.zip(other.cut.seconds).map(|(mut own, more)| {
-            own[turn] = more[turn];
-            own
+    /// The exchanges of this turn are shown next.
+    pub fn begin_turn(&mut self, turn: usize, (facts, summary): (&'a RunFacts, &Summary)) {
+        (self.facts, self.turn) = (facts, Some(turn));
+        let timed = self.cut.seconds.take().zip(summary.throughput.duration_s);
+        self.cut.seconds = timed.map(|(mut seconds, own)| {
+            seconds[turn] = own;
+            seconds
         });
     }
 

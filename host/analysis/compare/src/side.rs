@@ -39,23 +39,18 @@ impl Turns {
     ) -> Result<Self, E> {
         let turns = runs.len();
         let facts: Vec<RunFacts> = runs.iter().map(|(_, facts, _)| facts.clone()).collect();
-        let (mut measured, mut joined) = (Vec::new(), None::<Cutting<'_>>);
+        let first = facts.first().zip(runs.first());
+        let mut cutting = first.map(|(facts, (reported, ..))| {
+            Cutting::in_turns((facts, &reported.summary), figures, turns)
+        });
+        let mut measured = Vec::new();
         for (turn, ((reported, _, exchanges), facts)) in runs.into_iter().zip(&facts).enumerate() {
-            let mut cutting = Cutting::turn((facts, &reported.summary), figures, (turn, turns));
-            let (mut prompts, mut answers) = (Prompts::default(), Answers::new(&facts.scores));
-            for exchange in exchanges {
-                let exchange = exchange?;
-                prompts.add(&exchange);
-                answers.add(&exchange);
-                cutting.add(&exchange);
+            if let Some(cutting) = &mut cutting {
+                cutting.begin_turn(turn, (facts, &reported.summary));
             }
-            measured.push(Measured { reported, prompts, answers, blocked: None });
-            match &mut joined {
-                Some(joined) => joined.join(cutting),
-                None => joined = Some(cutting),
-            }
+            measured.push(Measured::shown(reported, facts, &mut cutting, exchanges)?);
         }
-        Ok(Turns { runs: measured, blocked: joined.map(Cutting::finish) })
+        Ok(Turns { runs: measured, blocked: cutting.map(Cutting::finish) })
     }
 }
 
@@ -98,16 +93,27 @@ impl Measured {
         if let (Some(cutting), Some(baseline)) = (&mut cutting, baseline) {
             cutting.place_as(baseline);
         }
+        let measured = Measured::shown(reported, facts, &mut cutting, exchanges)?;
+        Ok(Measured { blocked: cutting.map(Cutting::finish), ..measured })
+    }
+
+    /// A run without blocks, whose exchanges were cut on the way.
+    fn shown<E>(
+        reported: Reported,
+        facts: &RunFacts,
+        cutting: &mut Option<Cutting<'_>>,
+        exchanges: impl Iterator<Item = Result<Exchange, E>>,
+    ) -> Result<Self, E> {
         let (mut prompts, mut answers) = (Prompts::default(), Answers::new(&facts.scores));
         for exchange in exchanges {
             let exchange = exchange?;
             prompts.add(&exchange);
             answers.add(&exchange);
-            if let Some(cutting) = &mut cutting {
+            if let Some(cutting) = cutting {
                 cutting.add(&exchange);
             }
         }
-        Ok(Measured { blocked: cutting.map(Cutting::finish), reported, prompts, answers })
+        Ok(Measured { reported, prompts, answers, blocked: None })
     }
 
     /// Finds the place of each of its requests, for a run to compare with it.

@@ -40,16 +40,6 @@ impl Counting {
         counts[block] = counts[block].saturating_add(times);
     }
 
-    /// Adds another's counts, of as many blocks.
-    pub fn join(&mut self, other: Counting) {
-        for (key, more) in other.counts {
-            let own = self.counts.entry(key).or_insert_with(|| vec![0; self.blocks].into());
-            for (count, more) in own.iter_mut().zip(more) {
-                *count = count.saturating_add(more);
-            }
-        }
-    }
-
     fn key(&self, value: u64) -> u64 {
         if self.exact {
             return value;

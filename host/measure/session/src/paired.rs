@@ -38,6 +38,14 @@ pub struct ChosenOrder {
     pub because: String,
 }
 
+/// The servers that a scenario measures.
+pub enum Servers {
+    /// One server, by an ordinary run.
+    One(Box<Source>),
+    /// Several servers, by a paired run.
+    Several(Pairing),
+}
+
 /// A scenario with its sides.
 pub struct Pairing {
     /// The names of the sides, and the run of each without a turn.
@@ -56,17 +64,13 @@ pub struct MeasuredSide {
 }
 
 impl Pairing {
-    /// Takes the sides out of a scenario, after those of the command line; `None` if it has none.
-    /// Errors: every mistake in them.
-    pub fn new(
-        mut source: Source,
-        further: &[Located<Side>],
-    ) -> Result<Result<Self, Box<Source>>, Vec<Problem>> {
+    /// Splits a scenario into its sides and `further` ones. Errors: every mistake in the sides.
+    pub fn of(mut source: Source, further: &[Located<Side>]) -> Result<Servers, Vec<Problem>> {
         let scenario = &mut source.scenario;
         let mut sides = scenario.sides.take().unwrap_or_default();
         sides.extend_from_slice(further);
         if sides.is_empty() {
-            return Ok(Err(Box::new(source)));
+            return Ok(Servers::One(Box::new(source)));
         }
         let paired = std::mem::take(&mut scenario.paired);
         let limits = scenario.thresholds.take_differences();
@@ -75,6 +79,10 @@ impl Pairing {
         if let Some(entry) = paired.turns.as_ref().filter(|entry| !TURNS.contains(&entry.value)) {
             let problem = Problem::new(format!("`paired.turns`: expected 3 to 100, found {turns}"));
             problems.push(problem.at(entry.place.clone(), "out of range"));
+        }
+        if let Some(entry) = paired.baseline.as_ref().filter(|entry| !is_plain(&entry.value)) {
+            let problem = Problem::new(format!("`paired.baseline`: {}", not_plain(&entry.value)));
+            problems.push(problem.at(entry.place.clone(), "this name"));
         }
         let baseline = paired.baseline.map_or_else(|| letter(0), |entry| entry.value);
         let mut all = vec![(baseline, source.clone())];
@@ -89,7 +97,8 @@ impl Pairing {
             all.push((name, own));
         }
         if problems.is_empty() {
-            Ok(Ok(Pairing { sides: all, limits, order: paired.order.map(|own| own.value), turns }))
+            let order = paired.order.map(|own| own.value);
+            Ok(Servers::Several(Pairing { sides: all, limits, order, turns }))
         } else {
             Err(problems)
         }
@@ -210,15 +219,24 @@ fn letter(place: usize) -> String {
     char::from(b'A' + (place % 26) as u8).to_string()
 }
 
+/// True if the name of a side can be the name of its folder.
+fn is_plain(name: &str) -> bool {
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(is_usual)
+}
+
+fn not_plain(name: &str) -> String {
+    format!("the name `{name}` must have letters, digits, `.`, `_` or `-`, and begin with no `.`")
+}
+
 fn side_problem(
     name: &str,
     side: &Side,
     place: &Place,
     before: &[(String, Source)],
 ) -> Option<Problem> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let message = if name.is_empty() || !name.chars().all(is_plain) {
-        format!("`sides`: the name `{name}` must have letters, digits, `.`, `_` or `-`")
+    let message = if !is_plain(name) {
+        format!("`sides`: {}", not_plain(name))
     } else if before.iter().any(|(other, _)| other == name) {
         format!("`sides`: two sides have the name `{name}`")
     } else if side.base_url.is_none() && side.model.is_none() && side.backend.is_none() {

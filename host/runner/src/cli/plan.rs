@@ -25,6 +25,7 @@ use scenario::plan::Plan;
 use session::outlook::answers::{Answers, draw_alike};
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
+use session::paired::Servers;
 use session::parts::RunError;
 use session::resolve;
 
@@ -142,13 +143,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut interrupted = false;
     for source in sources {
         // Of a paired run, the whole load of its first side.
-        let source = match versus::pairing(source, &[])? {
-            Ok(pairing) => {
+        let source = match versus::servers(source, &[])? {
+            Servers::Several(pairing) => {
                 let (chosen, _) = versus::chosen(&pairing)?;
                 tell(format_args!("note: {}", versus::described(&chosen)));
                 pairing.into_first()
             }
-            Err(alone) => *alone,
+            Servers::One(source) => *source,
         };
         let resolved = resolve(&source)?;
         resolved.remarks.iter().for_each(tell);

@@ -16,6 +16,7 @@ use super::sources::{described, sources};
 use super::versus;
 use super::watch::Watch;
 use compare::until;
+use session::paired::Servers;
 use session::resolve;
 
 /// Measure an engine, described by scenarios, flags, or both (flags override)
@@ -88,9 +89,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let further = versus::further(&args.versus);
     let (mut runs, mut pairings) = (Vec::new(), Vec::new());
     for source in sources()? {
-        match versus::pairing(source, &further)? {
-            Ok(pairing) => pairings.push(pairing),
-            Err(alone) => runs.push(resolve(&alone)?),
+        match versus::servers(source, &further)? {
+            Servers::One(source) => runs.push(resolve(&source)?),
+            Servers::Several(pairing) => pairings.push(pairing),
         }
     }
     let mut code = ExitCode::SUCCESS;

@@ -29,7 +29,7 @@ use result::threshold::Threshold;
 use runs::folder::RunFolder;
 use scenario::Side;
 use scenario::plan::Plan;
-use session::paired::{ChosenOrder, MeasuredSide, Pairing};
+use session::paired::{ChosenOrder, MeasuredSide, Pairing, Servers};
 use session::{Faults, MeasuredRun, Source, resolve};
 
 /// The file that lists the runs of a paired run.
@@ -61,13 +61,10 @@ pub(super) fn further(texts: &[String]) -> Vec<Located<Side>> {
     texts.iter().map(side).collect()
 }
 
-/// Splits a scenario into its sides; the same source if it has none.
-pub(super) fn pairing(
-    source: Source,
-    further: &[Located<Side>],
-) -> Result<Result<Pairing, Box<Source>>, Failure> {
+/// The servers of a scenario and of `further` sides.
+pub(super) fn servers(source: Source, further: &[Located<Side>]) -> Result<Servers, Failure> {
     let failure = |problems| Failure::from(Faults { scenario: problems, plugins: Vec::new() });
-    Pairing::new(source, further).map_err(failure)
+    Pairing::of(source, further).map_err(failure)
 }
 
 /// The order of a paired run, and the plan of its first side.
