@@ -243,13 +243,15 @@ class Pair:
 class Method:
     """The method of a pair's intervals."""
 
-    by: Literal["blocks", "runs", "none"]
+    by: Literal["blocks", "turns", "runs", "none"]
     blocks: int | None
     """Number of blocks per run."""
     requests: int | None
-    """Requests per block, in the shorter run."""
+    """Requests per turn."""
     variation: Variation | None
     """The variation of runs from one to the next."""
+    turns: int | None
+    """Number of turns of each side."""
     baseline: int | None
     """Number of runs of the baseline."""
     side: int | None
@@ -263,6 +265,7 @@ class Method:
             blocks=value.get("blocks"),
             requests=value.get("requests"),
             variation=optional(Variation.from_json, value.get("variation")),
+            turns=value.get("turns"),
             baseline=value.get("baseline"),
             side=value.get("side"),
         )
@@ -273,7 +276,7 @@ class Variation:
     """The variation of figures from run to run, as a standard deviation and a share of the figure.
     """
 
-    from_: Literal["assumed", "repeats", "sides"]
+    from_: Literal["assumed", "shared", "repeats", "sides"]
     share: float | None
     """The standard deviation of the engine's pace, as a share of it. A figure that follows the load
     varies by more.
