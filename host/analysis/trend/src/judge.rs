@@ -20,6 +20,10 @@ pub const LEVEL: f64 = 0.01;
 /// The probability below which a step may lie at another place than the likeliest.
 const PLAUSIBLE: f64 = 0.05;
 
+/// The correlation of successive points that is allowed for, at most: a history with a slow drift
+/// would hide every step otherwise.
+const MOST_CORRELATION: f64 = 0.7;
+
 /// Makes the series of a figure from its runs, and judges the newest point.
 pub fn judge(key: Key, figure: &str, unit: &str, runs: &[Run], confirmed: &[Confirmed]) -> Series {
     let points = points(runs);
@@ -127,25 +131,47 @@ fn step(figure: &str, before: &[Point], after: &[Point], p: f64, ends: [&String;
 }
 
 /// The two-sided probability of the difference of two groups of points: Student's test, with the
-/// variance of both about their own means.
+/// variance of both about their own means, and an allowance for points that resemble the points
+/// before them.
 fn probability(before: &[Point], after: &[Point]) -> Option<f64> {
     let (a, b) = (values(before), values(after));
-    let (n, m) = (a.len() as f64, b.len() as f64);
-    let squares = |values: &[f64]| {
-        let centre = mean(values);
-        values.iter().map(|value| (value - centre).powi(2)).sum::<f64>()
-    };
-    let freedom = n + m - 2.0;
+    let freedom = (a.len() + b.len()) as f64 - 2.0;
     if freedom < 1.0 {
         return None;
     }
-    let (difference, variance) = (mean(&b) - mean(&a), (squares(&a) + squares(&b)) / freedom);
+    let residuals = |values: &[f64]| -> Vec<f64> {
+        let centre = mean(values);
+        values.iter().map(|value| value - centre).collect()
+    };
+    let (old, new) = (residuals(&a), residuals(&b));
+    let squares: f64 = old.iter().chain(&new).map(|residual| residual * residual).sum();
+    let difference = mean(&b) - mean(&a);
     if difference == 0.0 {
         return Some(1.0);
     }
-    let error = (variance * (1.0 / n + 1.0 / m)).sqrt();
+    let r = correlation(&old);
+    let error = (squares / freedom * (of_mean(a.len(), r) + of_mean(b.len(), r))).sqrt();
     // Rounding alone makes no step out of equal points.
     let least = f64::EPSILON * 8.0 * (mean(&a).abs() + mean(&b).abs());
     let error = error.max(least);
     Some(student::two_sided(difference / error, freedom))
+}
+
+/// The correlation of a point with the point before it, from the residuals of a history; a
+/// negative one counts as none.
+fn correlation(residuals: &[f64]) -> f64 {
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    if squares == 0.0 {
+        return 0.0;
+    }
+    (products / squares).clamp(0.0, MOST_CORRELATION)
+}
+
+/// The variance of the mean of `count` points, as a share of the variance of a point, if a point
+/// correlates with the one `k` before it by `r` to the power `k`.
+fn of_mean(count: usize, r: f64) -> f64 {
+    let n = count as f64;
+    let pairs = (1..count).map(|lag| (1.0 - lag as f64 / n) * r.powi(lag as i32));
+    (1.0 + 2.0 * pairs.sum::<f64>()) / n
 }

@@ -178,11 +178,8 @@ impl Series {
                     Some(false) => " (better)",
                     None => "",
                 };
-                format!(
-                    "{share}{word} between {} and {}, p {:.2}",
-                    step.last_good, step.first_bad, step.p
-                )
-                .replace("p 0.00", "p < 0.01")
+                let p = if step.p < 0.001 { "< 0.001".into() } else { format!("{:.3}", step.p) };
+                format!("{share}{word} between {} and {}, p {p}", step.last_good, step.first_bad)
             }
             _ => "no step is shown".to_owned(),
         }
