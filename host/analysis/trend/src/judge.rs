@@ -61,7 +61,7 @@ pub(crate) fn found<'p>(figure: &str, points: &'p [Point], confirmed: &[&Confirm
     if let [newest] = history
         && !newest.changed.is_empty()
     {
-        let is_method = newest.changed.iter().any(|change| change.what != "machine");
+        let is_method = newest.changed.iter().any(|change| change.part != "machine");
         let class = if is_method { Class::MethodChanged } else { Class::MachineChanged };
         return Found { class, step: None, more: LEAST_HISTORY, history };
     }

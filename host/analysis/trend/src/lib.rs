@@ -78,7 +78,7 @@ pub struct Point {
 #[serde(rename_all = "kebab-case")]
 pub struct Change {
     /// `plan`, `plugins`, `program` or `machine`.
-    pub what: String,
+    pub part: String,
     /// The value before; absent if it was not known.
     pub before: Option<String>,
     /// The value since; absent if it is not known.
@@ -93,7 +93,7 @@ impl Change {
             Some(value) => value.clone(),
             None => "unknown".to_owned(),
         };
-        format!("{}: {} before, {} since", self.what, short(&self.before), short(&self.after))
+        format!("{}: {} before, {} since", self.part, short(&self.before), short(&self.after))
     }
 }
 
@@ -184,6 +184,14 @@ impl Series {
             _ => "no step is shown".to_owned(),
         }
     }
+}
+
+/// All series of the chosen runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(deny_unknown_fields)]
+pub struct Trends {
+    pub series: Vec<Series>,
 }
 
 /// A confirming measurement, as it was written down.

@@ -92,8 +92,8 @@ fn changes(before: &Run, after: &Run) -> Vec<Change> {
         ("machine", &before.machine, &after.machine),
     ];
     let changed = parts.into_iter().filter(|(_, before, after)| before != after);
-    let change = |(what, before, after): (&str, &Option<String>, &Option<String>)| Change {
-        what: what.to_owned(),
+    let change = |(part, before, after): (&str, &Option<String>, &Option<String>)| Change {
+        part: part.to_owned(),
         before: before.clone(),
         after: after.clone(),
     };

@@ -18,6 +18,8 @@ pub mod document;
 pub mod json;
 pub mod label;
 pub mod outlook;
+#[cfg(feature = "studies")]
+pub mod over_time;
 pub mod page;
 pub mod probe;
 pub mod published;

@@ -17,7 +17,7 @@ use runs::probe::Probe;
 /// A schema's name, and the function that makes the schema.
 pub type NamedSchema = (&'static str, fn() -> Schema);
 
-pub const SCHEMAS: [NamedSchema; 15] = [
+pub const SCHEMAS: &[NamedSchema] = &[
     ("summary", || schema_for!(Summary)),
     ("exchange", || schema_for!(Exchange)),
     ("devices", || schema_for!(devices::Entry)),
@@ -33,6 +33,8 @@ pub const SCHEMAS: [NamedSchema; 15] = [
     ("sweep-file", || schema_for!(Saved<Sweep>)),
     ("search", || schema_for!(::search::Answer)),
     ("search-file", || schema_for!(Saved<Searched>)),
+    #[cfg(feature = "studies")]
+    ("trend", || schema_for!(trend::Trends)),
 ];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.

@@ -196,6 +196,7 @@ fn schemas_are_committed_and_hold() {
         ("comparison", vec![crate::compared::tests::any()]),
         ("repeats", vec![repeats]),
         ("probe", vec![probe]),
+        ("trend", vec![serde_json::to_value(crate::over_time::tests::trends()).unwrap()]),
     ] {
         let text = super::schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);
