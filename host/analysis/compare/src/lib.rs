@@ -67,6 +67,7 @@ pub use variation::Variation;
 use model::about::About;
 use result::figure::Figure;
 use result::finding::Verdict;
+use result::metric;
 use row::{Means, judge, row};
 use statistics::bootstrap::Draws;
 use statistics::interval::LEVEL;
@@ -110,11 +111,36 @@ pub struct SideFacts {
     pub about: About,
     /// The worst verdict of its runs; absent for another tool's result.
     pub verdict: Option<Verdict>,
+    /// The overhead that a gateway states in its replies; absent if none does.
+    pub gateway_overhead: Option<GatewayOverhead>,
     /// The tool that stated it; absent for a run of this program.
     pub tool: Option<String>,
     /// Reasons to doubt its figures: findings of its runs, or an audit's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+}
+
+/// A gateway's own time, as it states in its replies; means over the side's runs, in milliseconds.
+#[model::apply(model::document!)]
+#[derive(Copy)]
+pub struct GatewayOverhead {
+    /// The median.
+    pub median: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+}
+
+impl GatewayOverhead {
+    fn of(runs: &[Measured]) -> Option<Self> {
+        let mean = |statistic: &str| {
+            let figure: Figure =
+                format!("{}.{statistic}", metric::GATEWAY_OVERHEAD).parse().ok()?;
+            let read = runs.iter().map(|run| figure.read(&run.reported.summary));
+            let values: Option<Vec<f64>> = read.collect();
+            values.filter(|values| !values.is_empty()).map(|values| statistics::mean(&values))
+        };
+        Some(GatewayOverhead { median: mean("median")?, p99: mean("p99")? })
+    }
 }
 
 /// A side against the baseline.
@@ -289,6 +315,7 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
                 model: plan.and_then(|plan| plan.target.model().map(str::to_owned)),
                 about: plan.map_or_else(About::default, |plan| plan.about.clone()),
                 verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
+                gateway_overhead: GatewayOverhead::of(runs),
                 tool: None,
                 doubts: (side.findings().into_iter())
                     .map(|own| format!("{} {}: {}", own.severity.name(), own.id.name(), own.seen))
@@ -302,6 +329,7 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
             model: stated.claim.model.clone(),
             about: stated.claim.about.clone(),
             verdict: None,
+            gateway_overhead: None,
             tool: Some(stated.claim.tool.label().to_owned()),
             doubts: stated.doubts.clone(),
         },

@@ -134,6 +134,5 @@ fn alarms_are_rarely_false_and_steps_are_soon_confirmed() {
             wrong += &line;
         }
     }
-    println!("{table}");
     assert!(wrong.is_empty(), "{table}");
 }

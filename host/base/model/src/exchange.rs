@@ -121,6 +121,9 @@ pub struct Exchange {
     pub outcome: Outcome,
 }
 
+/// The name of the count of microseconds that a gateway states as its own time.
+pub const GATEWAY_OVERHEAD: &str = "gateway-overhead-us";
+
 /// Words of servers for an answer that the limit of tokens ended.
 const CUT: [&str; 6] = [
     "length",

@@ -8,6 +8,7 @@
 
 mod answer;
 pub mod failures;
+mod gateway;
 pub mod inbox;
 mod spool;
 pub mod steps;
@@ -209,8 +210,9 @@ impl Decoder {
         unfinished.held.set(now);
     }
 
-    /// Shows the plugin the head of a reply.
+    /// Shows the plugin the head of a reply, and keeps the overhead that a gateway states there.
     fn begin(&mut self, answer: &mut Answer, beginning: &Beginning) {
+        answer.counts.extend(gateway::overhead(&beginning.head.headers));
         match self.dialect.begin(&beginning.head) {
             Ok(state) => answer.fold = Some(Fold::new(state).framed(beginning.is_raw)),
             Err(error) => self.fault(answer, &Frames::default(), &error),

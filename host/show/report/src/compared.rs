@@ -5,7 +5,8 @@ use super::plain;
 use crate::charts::forest::{self, Difference, Forest};
 use crate::document::{Document, Table, Text};
 use compare::{
-    Compared, Judgement, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation,
+    Compared, GatewayOverhead, Judgement, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts,
+    Variation,
 };
 use model::number;
 use result::figure::{Better, Figure};
@@ -34,6 +35,19 @@ pub fn page(compared: &Compared) -> Document {
     list(&mut page, "Differences", differences);
     let unknown = compared.unknown.iter().cloned();
     list(&mut page, "Unchecked settings", unknown);
+    let stated = compared.sides.iter().filter_map(|side| {
+        let GatewayOverhead { median, p99 } = side.gateway_overhead?;
+        let (median, p99) = (number::short(median, 3), number::short(p99, 3));
+        Some(format!(
+            "{}: {median} ms (median), {p99} ms (P99) a request, by its own header",
+            side.name
+        ))
+    });
+    list(
+        &mut page,
+        "Overhead that a gateway states, to compare with the differences in TTFT",
+        stated,
+    );
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {

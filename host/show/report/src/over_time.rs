@@ -1,8 +1,8 @@
 //! Figures over time, for people: counts of classes, the steps, and a chart for each series. The
 //! JSON is the series themselves (`runner schema trend`).
 
-use crate::charts::curve::{self, Line, Plane, Plot, Spot, Style};
 use crate::chart::{Band, Rule, Side};
+use crate::charts::curve::{self, Line, Plane, Plot, Spot, Style};
 use crate::document::{Document, Table, Text};
 use crate::label::label;
 use model::number;
@@ -221,7 +221,10 @@ pub(crate) mod tests {
         many.series.extend(std::iter::repeat_n(step, 40));
         let comment = comment(&many);
         assert!(comment.lines().count() <= 22, "{comment}");
-        assert!(comment.contains("30 more series") && !comment.contains("| unchanged"), "{comment}");
+        assert!(
+            comment.contains("30 more series") && !comment.contains("| unchanged"),
+            "{comment}"
+        );
     }
 
     #[test]

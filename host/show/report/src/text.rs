@@ -53,6 +53,7 @@ pub fn text(summary: &Summary) -> String {
         (metric::SERVER_PREFILL, "Server Prefill"),
         (metric::SERVER_TTFT, "Server TTFT"),
         (metric::SERVER_DECODE, "Server Decode"),
+        (metric::GATEWAY_OVERHEAD, "Gateway Overhead"),
     ] {
         block.distribution(summary, name, label, MS);
     }

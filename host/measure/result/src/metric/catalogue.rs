@@ -239,6 +239,9 @@ catalogue! {
         One(|reading| reading.timing(|timings| timings.decode)),
         "time from the server's first token to its last, by its own clock. vLLM's generation_time_ms; SGLang's e2e_latency - first_token_latency; llama.cpp's predicted_ms; Ollama's eval_duration; TensorRT-LLM behind Triton: last_token_time_ns - first_token_time_ns",
         "vllm:request_decode_time_seconds";
+    GATEWAY_OVERHEAD => Milliseconds of Answered, One(|reading| reading.gateway_overhead()),
+        "a gateway's own time, without the engine's, as it states in the reply's header: LiteLLM's x-litellm-overhead-duration-ms, Kong's x-kong-proxy-latency",
+        "litellm_overhead_latency_metric of LiteLLM";
     "input-tokens" => Tokens of Answered, One(|reading| reading.input_length()),
         "tokens of the prompt: the server's usage, else the dataset's count",
         "input length of vLLM and AIPerf";

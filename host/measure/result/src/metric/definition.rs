@@ -2,7 +2,7 @@
 
 use super::reading::Reading;
 use crate::summary::first_token::{Part, Split};
-use model::exchange::{Connection, Exchange, ServerTimings, Usage};
+use model::exchange::{self, Connection, Exchange, ServerTimings, Usage};
 use model::units::Nanos;
 
 impl Reading<'_> {
@@ -146,6 +146,11 @@ impl Reading<'_> {
     /// One of the server's own timings, in milliseconds.
     pub(super) fn timing(&self, part: fn(&ServerTimings) -> Option<Nanos>) -> Option<f64> {
         part(self.exchange.timings.as_ref()?).map(Nanos::as_millis_f64)
+    }
+
+    /// The time that a gateway states as its own, in milliseconds.
+    pub(super) fn gateway_overhead(&self) -> Option<f64> {
+        self.exchange.counts.get(exchange::GATEWAY_OVERHEAD).map(|micros| *micros as f64 / 1e3)
     }
 
     /// One of the server's counts.

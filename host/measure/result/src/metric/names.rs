@@ -17,6 +17,7 @@ pub const SERVER_QUEUE: &str = "server-queue";
 pub const SERVER_PREFILL: &str = "server-prefill";
 pub const SERVER_TTFT: &str = "server-ttft";
 pub const SERVER_DECODE: &str = "server-decode";
+pub const GATEWAY_OVERHEAD: &str = "gateway-overhead";
 pub const PARENT_WAIT: &str = "parent-wait";
 pub const SESSION_TIME: &str = "session-time";
 pub const SESSION_IN_FLIGHT: &str = "session-in-flight";

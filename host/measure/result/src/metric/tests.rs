@@ -141,6 +141,7 @@ fn every_definition_by_hand() {
         ("server-prefill", vec![60.0]),
         ("server-ttft", vec![90.0]),
         ("server-decode", vec![110.0]),
+        ("gateway-overhead", vec![]),
         ("input-tokens", vec![]),
         ("output-tokens", vec![8.0]),
         ("cached-input-tokens", vec![]),

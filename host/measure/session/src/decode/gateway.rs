@@ -1,0 +1,37 @@
+//! The overhead that a gateway states in a reply's header: its own time, without the engine's.
+//!
+//! Every dialect may stand behind a gateway, so plugins need not know of it.
+
+use model::exchange::GATEWAY_OVERHEAD;
+
+/// Header fields of gateways, each a number of milliseconds: LiteLLM's
+/// (docs.litellm.ai, "Response Headers"), and Kong's time before the request went on.
+const FIELDS: [&str; 2] = ["x-litellm-overhead-duration-ms", "x-kong-proxy-latency"];
+
+/// The overhead in a reply's header, as a count of its exchange; `None` if none is stated.
+pub(super) fn overhead(headers: &[(String, String)]) -> Option<(String, u64)> {
+    let named = |field: &&str| headers.iter().find(|(name, _)| name == *field);
+    let (_, value) = FIELDS.iter().find_map(named)?;
+    let milliseconds: f64 = value.trim().parse().ok()?;
+    let stated = milliseconds.is_finite() && milliseconds >= 0.0;
+    stated.then(|| (GATEWAY_OVERHEAD.to_owned(), (milliseconds * 1e3).round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_gateway_states_milliseconds() {
+        for (name, value, micros) in [
+            ("x-litellm-overhead-duration-ms", "12.345", Some(12_345)),
+            ("x-kong-proxy-latency", " 3 ", Some(3_000)),
+            ("x-litellm-overhead-duration-ms", "None", None),
+            ("x-litellm-overhead-duration-ms", "-1", None),
+            ("x-litellm-overhead-duration-ms", "inf", None),
+            ("x-envoy-upstream-service-time", "3", None),
+        ] {
+            let headers = [("date".into(), "now".into()), (name.into(), value.into())];
+            let found = super::overhead(&headers).map(|(_, micros)| micros);
+            assert_eq!(found, micros, "{name}: {value}");
+        }
+    }
+}
