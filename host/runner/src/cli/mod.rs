@@ -53,6 +53,8 @@ pub mod schema;
 pub mod score;
 pub mod search;
 pub mod sources;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
+mod store;
 pub mod sweep;
 pub mod templates;
 mod variables;
@@ -170,6 +172,7 @@ commands! {
         audit Audit Nothing,
         published Published Nothing,
         verify Verify Nothing,
+        store Store Nothing,
     }
     "Author" {
         plugin Plugin Plugins,

@@ -5,15 +5,20 @@
 //! *plan* is its method: everything else that decides figures too. Neither has a seed, a server, a
 //! path or a secret, so repeats on another day and another machine have the same digests.
 
-use serde_json::{Map, Value};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Row, StoreError, Stored};
+use crate::{Origin, Row, StoreError, Stored};
+use audit::claim::{self, Claim};
 use model::hex;
 use result::figure::Figure;
 use result::summary::Summary;
 use runs::environment::Environment;
-use runs::folder::{RunFolder, without_secrets};
+use runs::folder::{self, RunFolder, without_secrets};
 use scenario::plan::Plan;
 use trend::Key;
 
@@ -29,7 +34,7 @@ pub struct Entry {
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 95.0, 99.0];
 
 /// The form of a start; texts of it sort as the instants do.
-const START: &str = "%Y-%m-%dT%H:%M:%S.%3fZ";
+pub(crate) const START: &str = "%Y-%m-%dT%H:%M:%S.%3fZ";
 
 /// Keys of a plan that name the run, its servers and machines, or judge its figures.
 const OF_NO_METHOD: [&str; 11] = [
@@ -49,6 +54,20 @@ const OF_NO_METHOD: [&str; 11] = [
 /// Keys of a plugin that a column of its own has, or that name files.
 const OF_PLUGINS: [&str; 4] = ["plugin", "version", "digest", "secret-keys"];
 
+/// Results that are read one by one. A run that has not ended is `None`.
+pub type Results = Box<dyn Iterator<Item = Result<Option<Entry>, StoreError>>>;
+
+/// Reads the results at a path, one by one: the run in a folder, every run below it, or the results
+/// of other tools in a file. Fails if there is no result.
+pub fn read(path: &Path) -> Result<Results, StoreError> {
+    if path.is_file() {
+        let imported = imported(path)?;
+        return Ok(Box::new(imported.into_iter().map(|entry| Ok(Some(entry)))));
+    }
+    let runs = folder::runs(path)?;
+    Ok(Box::new(runs.into_iter().map(|run| Entry::read(&run))))
+}
+
 impl Entry {
     /// Reads a run's folder. Returns `None` if the run has not ended, or was killed: its figures
     /// would be of a part. Fails if the folder cannot be read.
@@ -61,7 +80,7 @@ impl Entry {
         let environment = folder.environment()?;
         Ok(Some(Entry {
             row: Row {
-                path: absolute(folder)?,
+                path: absolute(folder.path())?,
                 started: start(&status.started),
                 verdict: Some(summary.verdict.to_string()),
                 requests: Some(summary.requests.total),
@@ -74,12 +93,108 @@ impl Entry {
     }
 }
 
-/// The absolute path of a run, without links.
-fn absolute(folder: &RunFolder) -> Result<String, StoreError> {
-    let path = folder.path();
+/// The results of other tools in a file. They start when their file was written, because few tools
+/// state a date. Their figures are those that equal a figure of ours by definition.
+fn imported(path: &Path) -> Result<Vec<Entry>, StoreError> {
+    let own = absolute(path)?;
+    let (written, content) = content(path)
+        .map_err(|cause| StoreError::Import(format!("cannot read `{own}`: {cause}")))?;
+    let document = claim::read(&own, &content).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        StoreError::Import(errors.join("; "))
+    })?;
+    let several = document.claims.len() > 1;
+    let place = |number: usize| if several { format!("{own}#{number}") } else { own.clone() };
+    let audited = audit::claims(&document.claims).into_iter().zip(1..);
+    let entries = audited.map(|(audited, number)| {
+        let (claim, verdict) = (&audited.claim, Some(audited.verdict.to_string()));
+        let row = Row { path: place(number), started: written.clone(), verdict, ..stated(claim) };
+        Entry { row, figures: equal_figures(claim) }
+    });
+    Ok(entries.collect())
+}
+
+/// The time when a file was written, and its bytes: up to a byte more than the reader takes.
+fn content(path: &Path) -> io::Result<(String, Vec<u8>)> {
+    let file = fs::File::open(path)?;
+    let written = jiff::Timestamp::try_from(file.metadata()?.modified()?);
+    let written = written.map_err(io::Error::other)?.strftime(START).to_string();
+    let mut content = Vec::new();
+    file.take(claim::MOST_BYTES as u64 + 1).read_to_end(&mut content)?;
+    Ok((written, content))
+}
+
+/// The part of a row that a claim states.
+fn stated(claim: &Claim) -> Row {
+    let mut asked = claim.asked.clone();
+    asked.seed = None;
+    let scenario = json!({ "tool": claim.tool, "scenario": claim.scenario, "asked": asked });
+    let successful = claim.value("requests.successful");
+    Row {
+        origin: Origin::Import,
+        name: claim.scenario.clone().unwrap_or_else(|| claim.tool.label().to_owned()),
+        key: Key {
+            model: claim.model.clone(),
+            engine: claim.about.engine.clone(),
+            hardware: claim.about.hardware.clone(),
+            scenario: digest(scenario),
+        },
+        engine_version: claim.about.engine_version.clone(),
+        program: Some(claim.tool.name().to_owned()),
+        requests: claim.requests(),
+        successful: successful.map(|count| count as u64),
+        ..Row::default()
+    }
+}
+
+fn equal_figures(claim: &Claim) -> Vec<Stored> {
+    let equal = |name: &String| match name.parse().ok()? {
+        Figure::Of(..) => {
+            let (theirs, statistic) = name.split_once('.')?;
+            let ours = claim.definitions.get(theirs)?.metric.as_deref()?;
+            format!("{ours}.{statistic}").parse().ok()
+        }
+        whole => Some(whole),
+    };
+    let stored = claim.figures.iter().filter_map(|(name, stated)| {
+        let figure: Figure = equal(name)?;
+        let value = Some(stated.value).filter(|value| value.is_finite())?;
+        let [name, unit] = [figure.to_string(), figure.unit().to_owned()];
+        Some(Stored { name, value, low: None, high: None, unit })
+    });
+    stored.collect()
+}
+
+/// An absolute path without links.
+fn absolute(path: &Path) -> Result<String, StoreError> {
     let cannot = |cause| StoreError::System { path: path.to_owned(), cause };
     let path = path.canonicalize().map_err(cannot)?;
     path.into_os_string().into_string().map_err(|path| StoreError::Path { path: path.into() })
+}
+
+impl Row {
+    /// The folder or the file that has the result: a result of several in a file has a number.
+    pub fn source(&self) -> &Path {
+        file_of(&self.path)
+    }
+
+    /// True if the folder or the file of the result is not there any more.
+    pub fn is_gone(&self) -> bool {
+        match self.origin {
+            Origin::Run => !self.source().join("plan.json").is_file(),
+            Origin::Import => !self.source().is_file(),
+        }
+    }
+}
+
+/// The file of `result.json#2`, if the text is no path itself.
+pub fn file_of(path: &str) -> &Path {
+    match path.rsplit_once('#') {
+        Some((file, _)) if !Path::new(path).exists() && Path::new(file).is_file() => {
+            Path::new(file)
+        }
+        _ => Path::new(path),
+    }
 }
 
 /// An instant in the form of the index, in UTC.

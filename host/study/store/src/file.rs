@@ -31,7 +31,7 @@ CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, started TEXT NOT NULL,
     name TEXT NOT NULL, model TEXT, engine TEXT, hardware TEXT, scenario TEXT NOT NULL,
     engine_version TEXT, plan TEXT, plugins TEXT, program TEXT, machine TEXT, verdict TEXT,
-    requests INTEGER, successful INTEGER, source TEXT NOT NULL DEFAULT 'run'
+    requests INTEGER, successful INTEGER, source TEXT NOT NULL
 ) STRICT;
 CREATE INDEX runs_by_start ON runs (started, id);
 CREATE INDEX runs_by_key ON runs (model, engine, hardware, scenario, started, id);

@@ -27,7 +27,7 @@ use serde::Serialize;
 use runs::folder::FolderError;
 use trend::{Confirmed, Key};
 
-pub use entry::Entry;
+pub use entry::{Entry, Results, file_of, read};
 pub use file::{Mode, Rebuilt, rebuild};
 pub use query::{Answer, Bounds};
 
@@ -38,13 +38,25 @@ pub struct Store {
     path: PathBuf,
 }
 
+model::words! {
+    /// The origin of a row.
+    pub enum Origin {
+        /// A run's folder.
+        Run = "run",
+        /// Another tool's result.
+        Import = "import",
+    }
+    default Run
+}
+
 /// A run, as its row has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Row {
     /// Its number in this index; 0 before it is added.
     pub id: i64,
-    /// The absolute path of its folder.
+    pub origin: Origin,
+    /// The absolute path of its folder; of another tool's result, its file.
     pub path: String,
     /// Its start, in UTC, to the millisecond.
     pub started: String,
@@ -112,10 +124,10 @@ pub struct Filter {
 }
 
 /// Runs to remove from the index: those that satisfy every stated part.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expired {
     /// Runs that started before this instant.
-    pub before: Option<String>,
+    pub before: Option<jiff::Timestamp>,
     /// Runs beyond this number of the newest ones of each key.
     pub beyond: Option<usize>,
 }
@@ -157,6 +169,8 @@ pub enum StoreError {
     Query { cause: String },
     #[error("`{}`: the index takes paths in UTF-8; rename the folder", path.display())]
     Path { path: PathBuf },
+    #[error("{0}")]
+    Import(String),
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -177,7 +191,7 @@ impl StoreError {
 
 /// The columns of a row, in the order in which [`row`] reads them.
 const COLUMNS: &str = "id, path, started, name, model, engine, hardware, scenario, engine_version, \
-    plan, plugins, program, machine, verdict, requests, successful";
+    plan, plugins, program, machine, verdict, requests, successful, source";
 
 fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let count = |place| {
@@ -198,6 +212,8 @@ fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         verdict: from.get(13)?,
         requests: count(14)?,
         successful: count(15)?,
+        // A newer program may know further origins.
+        origin: from.get::<_, String>(16)?.parse().unwrap_or_default(),
         tags: BTreeMap::new(),
     })
 }
@@ -251,11 +267,12 @@ impl Store {
         let count = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
         let id: i64 = transaction.query_row(
             "INSERT INTO runs (path, started, name, model, engine, hardware, scenario,
-                engine_version, plan, plugins, program, machine, verdict, requests, successful)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+                engine_version, plan, plugins, program, machine, verdict, requests, successful, source)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
             ON CONFLICT (path) DO UPDATE SET started = ?2, name = ?3, model = ?4, engine = ?5,
                 hardware = ?6, scenario = ?7, engine_version = ?8, plan = ?9, plugins = ?10,
-                program = ?11, machine = ?12, verdict = ?13, requests = ?14, successful = ?15
+                program = ?11, machine = ?12, verdict = ?13, requests = ?14, successful = ?15,
+                source = ?16
             RETURNING id",
             params![
                 own.path,
@@ -273,6 +290,7 @@ impl Store {
                 own.verdict,
                 count(own.requests),
                 count(own.successful),
+                own.origin.name(),
             ],
             |row| row.get(0),
         )?;
@@ -333,7 +351,8 @@ impl Store {
             ORDER BY started, id"
         );
         let beyond = which.beyond.and_then(|beyond| i64::try_from(beyond).ok());
-        self.tagged(&sql, params![which.before, beyond]).map_err(self.error())
+        let before = which.before.map(|before| before.strftime(entry::START).to_string());
+        self.tagged(&sql, params![before, beyond]).map_err(self.error())
     }
 
     /// Removes runs from the index, with their figures and tags; their folders stay.
