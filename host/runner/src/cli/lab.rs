@@ -15,12 +15,13 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::measure::environment;
 use super::output::Within;
-use super::print::{finish, json, tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::resume;
 use super::saved::{block, workload};
 use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
+use super::{Cli, Command};
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
 use lab::findings::{LabReport, RunReport};
@@ -79,8 +80,15 @@ pub struct Args {
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let (code, text) = conduct(args, resume::words(super::command))?;
+    write_stdout(&text)?;
+    Ok(code)
+}
+
+/// Does as the command line says. Returns the exit code and the text for stdout. `words` are the
+/// command line to resume the lab with.
+fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failure> {
     args.artifacts.apply();
-    let words = resume::words(super::command);
     let Some(path) = &args.lab else {
         return match (&args.resume, args.page_only) {
             (Some(folder), true) => draw_again(folder),
@@ -89,12 +97,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let (text, home) = Home::read(path)?;
     let lab = Lab::parse(path, &text)?;
-    let within = &args.within.output_dir;
-    let named = || within.join(format!("{}-lab", slug(&lab.name)));
-    let folder = args.resume.clone().unwrap_or_else(named);
+    let folder = args.folder(&lab);
     if args.dry_run {
         let scenarios = scenarios(&lab, &home, &args.flags, true)?;
-        return finish(&plan(&lab, scenarios.all(), &OpenJournal::peek(&folder)?));
+        let plan = plan(&lab, scenarios.all(), &OpenJournal::peek(&folder)?);
+        return Ok((ExitCode::SUCCESS, plan));
     }
     if args.page_only {
         return draw_again(&folder);
@@ -139,7 +146,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 folder.display(),
                 folder.join(PAGE).display()
             ));
-            Ok(Exit::Interrupted.into())
+            Ok((Exit::Interrupted.into(), String::new()))
         }
         Some(ended) => {
             if ended == lab::LabEnd::Budget {
@@ -149,18 +156,19 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             }
             let report = found(&lab, &saved, results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
-            write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
+            let text = format!("{}\n", conclusions.collect::<Vec<_>>().join("\n"));
             tell(format_args!("page: {}", folder.join(PAGE).display()));
             let measured = results.runs.values().filter_map(|run| match &run.outcome {
                 lab::journal::Outcome::Measured(measured) => Some(measured.verdict),
                 _ => None,
             });
             // The best of them: verdicts are in order, and an invalid one is the worst.
-            Ok(match measured.min() {
+            let code = match measured.min() {
                 None => Exit::Target.into(),
                 Some(Verdict::Invalid) => Exit::Invalid.into(),
                 Some(_) => ExitCode::SUCCESS,
-            })
+            };
+            Ok((code, text))
         }
     }
 }
@@ -171,6 +179,53 @@ impl Args {
         let by_folder = self.lab.is_none() && !self.page_only;
         self.resume.as_deref().filter(|_| by_folder)
     }
+
+    /// The lab's folder.
+    fn folder(&self, lab: &Lab) -> PathBuf {
+        let named = || self.within.output_dir.join(format!("{}-lab", slug(&lab.name)));
+        self.resume.clone().unwrap_or_else(named)
+    }
+}
+
+/// The names of a lab's engines; `path` is a lab file or a lab's folder.
+pub(super) fn engines(path: &Path) -> Result<Vec<String>, Failure> {
+    let lab = if path.is_dir() { opened(path)?.1 } else { parsed(path)? };
+    Ok(lab.engines.into_iter().map(|engine| engine.name).collect())
+}
+
+fn parsed(path: &Path) -> Result<Lab, Failure> {
+    let path = path.display().to_string();
+    Ok(Lab::parse(&path, &Home::read(&path)?.0)?)
+}
+
+/// Runs the lab of a file to its end, or resumes it. Returns its folder, and the exit code of
+/// `runner lab`. A lab's folder is left as it is.
+pub(super) fn finished(path: &Path) -> Result<(PathBuf, ExitCode), Failure> {
+    if path.is_dir() {
+        return Ok((path.to_owned(), ExitCode::SUCCESS));
+    }
+    let words = ["runner".as_ref(), "lab".as_ref(), path.as_os_str()].map(ToOwned::to_owned);
+    let read = Cli::from_words(&words).map_err(Failure::command_line)?;
+    let Some(Command::Lab(args)) = read.command else {
+        return Err(Failure::new(Exit::Bug, "`runner lab` is another command"));
+    };
+    let folder = args.folder(&parsed(path)?);
+    let (code, _) = conduct(&args, vec![path.display().to_string()])?;
+    Ok((folder, code))
+}
+
+/// The runs of a lab that were measured and are not invalid: the names of their engines, and their
+/// folders in the lab's.
+pub(super) fn runs(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let (saved, lab, results) = opened(folder)?;
+    let report = found(&lab, &saved, &results);
+    let trials = report.studies.into_iter().flat_map(|study| study.trials);
+    let runs = trials.flat_map(|trial| {
+        let valid = |run: &RunReport| run.verdict.is_some_and(|own| own != Verdict::Invalid);
+        let runs = trial.runs.into_iter().filter(valid);
+        runs.map(|run| (trial.engine.clone(), run.folder)).collect::<Vec<_>>()
+    });
+    Ok(runs.collect())
 }
 
 /// Reads the scenarios of a lab, with flags over them, and notes their open settings.
@@ -217,11 +272,11 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
 }
 
 /// Writes the page from the lab's folder: the lab file as it was, its scenarios, and the journal.
-fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
+fn draw_again(folder: &Path) -> Result<(ExitCode, String), Failure> {
     let (saved, lab, results) = opened(folder)?;
     write_page(folder, &lab, &saved, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
-    Ok(ExitCode::SUCCESS)
+    Ok((ExitCode::SUCCESS, String::new()))
 }
 
 fn found(lab: &Lab, kept: &SavedLab, results: &Results) -> LabReport {

@@ -57,6 +57,8 @@ pub mod sources;
 mod store;
 pub mod sweep;
 pub mod templates;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
+mod trend;
 mod variables;
 #[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod verify;
@@ -173,6 +175,8 @@ commands! {
         published Published Nothing,
         verify Verify Nothing,
         store Store Nothing,
+        // A confirmation runs a lab.
+        trend Trend Plugins,
     }
     "Author" {
         plugin Plugin Plugins,

@@ -50,12 +50,19 @@ enum Command {
     Rebuild(RebuildArgs),
 }
 
-/// The file of the index, and the form of the result.
+/// The place of the index.
 #[derive(Clone, Debug, clap::Args)]
-struct Common {
+pub(super) struct Place {
     /// File of the index [default: runner/runs.db in $XDG_DATA_HOME, or in ~/.local/share]
     #[arg(long, value_name = "FILE", env = "RUNNER_STORE")]
     store: Option<PathBuf>,
+}
+
+/// The place of the index, and the form of the result.
+#[derive(Clone, Debug, clap::Args)]
+struct Common {
+    #[command(flatten)]
+    place: Place,
     /// Output format
     #[arg(long, env = "RUNNER_STORE_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -93,21 +100,40 @@ struct ListArgs {
     /// Most runs to list
     #[arg(long, value_name = "N", env = "RUNNER_STORE_LIMIT", default_value_t = 20)]
     limit: usize,
-    /// List runs of this model; * stands for any text, here and in the other filters
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// The choice of runs.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Filters {
+    /// Take runs of this model; * stands for any text, here and in the other filters
     #[arg(long, value_name = "NAME", env = "RUNNER_STORE_MODEL", help_heading = "Filters")]
     model: Option<String>,
-    /// List runs of this engine
+    /// Take runs of this engine
     #[arg(long, value_name = "NAME", env = "RUNNER_STORE_ENGINE", help_heading = "Filters")]
     engine: Option<String>,
-    /// List runs on this hardware
+    /// Take runs on this hardware
     #[arg(long, value_name = "NAME", env = "RUNNER_STORE_HARDWARE", help_heading = "Filters")]
     hardware: Option<String>,
-    /// List runs of this scenario: its name, or the beginning of its digest
+    /// Take runs of this scenario: its name, or the beginning of its digest
     #[arg(long, value_name = "NAME", env = "RUNNER_STORE_SCENARIO", help_heading = "Filters")]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     scenario: Option<String>,
-    #[command(flatten)]
-    common: Common,
+}
+
+impl Filters {
+    pub(super) fn filter(&self, limit: Option<usize>) -> Filter {
+        Filter {
+            model: self.model.clone(),
+            engine: self.engine.clone(),
+            hardware: self.hardware.clone(),
+            scenario: self.scenario.clone(),
+            limit,
+        }
+    }
 }
 
 /// Show a run with its tags and all its figures
@@ -196,7 +222,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-impl Common {
+impl Place {
     /// The file of the index. Prints its name.
     fn file(&self) -> Result<PathBuf, Failure> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -212,8 +238,14 @@ impl Common {
         Ok(file)
     }
 
-    fn open(&self, mode: Mode) -> Result<Store, Failure> {
+    pub(super) fn open(&self, mode: Mode) -> Result<Store, Failure> {
         Ok(Store::open(&self.file()?, mode)?)
+    }
+}
+
+impl Common {
+    fn open(&self, mode: Mode) -> Result<Store, Failure> {
+        self.place.open(mode)
     }
 
     fn print(&self, found: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
@@ -312,13 +344,7 @@ fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
 
 fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let store = args.common.open(Mode::Read)?;
-    let rows = store.runs(&Filter {
-        model: args.model.clone(),
-        engine: args.engine.clone(),
-        hardware: args.hardware.clone(),
-        scenario: args.scenario.clone(),
-        limit: Some(args.limit),
-    })?;
+    let rows = store.runs(&args.filters.filter(Some(args.limit)))?;
     args.common.print(&rows, || listed(&rows))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -528,7 +554,7 @@ impl Pruned {
 }
 
 fn rebuild(args: &RebuildArgs) -> Result<ExitCode, Failure> {
-    let Rebuilt { mut store, known, aside } = store::rebuild(&args.common.file()?)?;
+    let Rebuilt { mut store, known, aside } = store::rebuild(&args.common.place.file()?)?;
     if let Some(aside) = aside {
         tell(format_args!(
             "note: the damaged file is now {}; {} runs could be read from it",

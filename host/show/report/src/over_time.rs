@@ -78,6 +78,7 @@ fn counts(trends: &Trends) -> String {
 
 fn table(series: &[&Series]) -> Table {
     let mut table = Table::new(["Class", "Figure", "Series", "Version", "Value", "Reason"]);
+    table.numeric = Some(4..5);
     for series in series {
         let newest = series.points.last();
         table.row([
