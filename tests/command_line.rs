@@ -31,6 +31,7 @@ mod reports;
 mod scenarios;
 mod scores;
 mod secrets;
+mod store;
 mod strangers;
 mod versus;
 mod wrong_input;

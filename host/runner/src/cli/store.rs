@@ -24,9 +24,9 @@ use store::{
 
 /// Keep an index of runs, to list and query them without a look into their folders
 ///
-/// The index is a file of SQLite with a row for each run, its figures and its tags. Run folders stay
-/// the truth: `runner store rebuild` makes the index again from them. The index holds no prompt, no
-/// answer, no URL and no key.
+/// The index is a file of SQLite with a row for each run, its figures and its tags. Run folders
+/// stay the truth: `runner store rebuild` makes the index again from them. The index holds no
+/// prompt, no answer, no URL and no key.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner store add runs --tag version=abc123       every run below a folder, with a tag\n  \
@@ -291,7 +291,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Adds the results at a path. Gathers the errors of those that cannot be read.
+    /// Adds the results at a path. Gathers the errors of unreadable results.
     fn add(
         &mut self,
         store: &mut Store,
@@ -411,30 +411,11 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 
 impl Shown {
     fn text(&self) -> String {
-        let Shown { row, figures } = self;
-        let requests = row.requests.zip(row.successful);
-        let requests = requests.map(|(all, good)| format!("{all}, {good} of them answered"));
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let facts = [
-            ("run", some(&row.path)),
-            ("started", some(&row.started)),
-            ("scenario", some(&row.name)),
-            ("model", row.key.model.clone()),
-            ("engine", row.key.engine.clone()),
-            ("engine version", row.engine_version.clone()),
-            ("hardware", row.key.hardware.clone()),
-            ("machine", row.machine.clone()),
-            ("program", row.program.clone()),
-            ("plugins", row.plugins.clone()),
-            ("scenario digest", some(&row.key.scenario)),
-            ("plan digest", row.plan.clone()),
-            ("requests", requests),
-            ("verdict", row.verdict.clone()),
-            ("tags", some(&tagged(row))),
-        ];
-        let facts = facts
-            .into_iter()
-            .filter_map(|(name, value)| Some([name.to_owned(), clean::line(&value?).into_owned()]));
+        let row = Row { tags: BTreeMap::new(), ..self.row.clone() };
+        let row = serde_json::to_value(row).unwrap_or_default();
+        let facts = row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        let facts = facts.map(|(name, value)| [name.clone(), cell(value)]);
+        let tags = (!self.row.tags.is_empty()).then(|| ["tags".to_owned(), tagged(&self.row)]);
         let figure = |figure: &Stored| {
             let end =
                 |end: Option<f64>| end.map_or_else(|| "…".to_owned(), |end| significant(end, 4));
@@ -445,8 +426,8 @@ impl Shown {
             let value = format!("{} {}", significant(figure.value, 5), figure.unit);
             [figure.name.clone(), value.trim_end().to_owned(), interval]
         };
-        let facts: Vec<[String; 2]> = facts.collect();
-        let figures: Vec<[String; 3]> = figures.iter().map(figure).collect();
+        let facts: Vec<[String; 2]> = facts.chain(tags).collect();
+        let figures: Vec<[String; 3]> = self.figures.iter().map(figure).collect();
         format!("{}\n{}", columns(&facts), columns(&figures))
     }
 }
@@ -463,12 +444,15 @@ fn query(args: &QueryArgs) -> Result<ExitCode, Failure> {
 }
 
 fn answered(answer: &Answer) -> String {
-    let cell = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
     table(&answer.columns, answer.rows.iter().map(|row| row.iter().map(cell).collect()))
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => clean::line(text).into_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// The runs that left the index, by their paths.
@@ -522,20 +506,13 @@ fn ids(rows: &[Row]) -> Vec<i64> {
 }
 
 /// Deletes the folder of a run. Returns false for another tool's result, whose file stays. Fails if
-/// the folder is not the run any more that the index knows, or cannot be deleted.
+/// the folder cannot be read or deleted.
 fn delete(row: &Row) -> Result<bool, String> {
     if row.origin == Origin::Import {
         return Ok(false);
     }
     let path = row.source();
-    let folder = RunFolder::at(path);
-    let entry = store::Entry::read(&folder).map_err(|error| error.to_string())?;
-    if entry.is_none_or(|entry| entry.row.started != row.started || entry.row.path != row.path) {
-        return Err(format!(
-            "`{}` has another run than the index; add it again, or delete it by hand",
-            path.display()
-        ));
-    }
+    RunFolder::at(path).status().map_err(|error| error.to_string())?;
     let deleted = fs::remove_dir_all(path).map(|()| true);
     deleted.map_err(|cause| format!("cannot delete `{}`: {cause}", path.display()))
 }

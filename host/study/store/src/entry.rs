@@ -94,7 +94,7 @@ impl Entry {
 }
 
 /// The results of other tools in a file. They start when their file was written, because few tools
-/// state a date. Their figures are those that equal a figure of ours by definition.
+/// state a date. Only figures that equal a figure of ours by definition are kept.
 fn imported(path: &Path) -> Result<Vec<Entry>, StoreError> {
     let own = absolute(path)?;
     let (written, content) = content(path)
@@ -178,10 +178,14 @@ impl Row {
         file_of(&self.path)
     }
 
-    /// True if the folder or the file of the result is not there any more.
+    /// True if its folder or file is gone, or if another run is in its folder.
     pub fn is_gone(&self) -> bool {
         match self.origin {
-            Origin::Run => !self.source().join("plan.json").is_file(),
+            Origin::Run => match RunFolder::at(self.source()).status() {
+                Ok(status) => status.is_none_or(|status| start(&status.started) != self.started),
+                // It may be readable to its owner.
+                Err(_) => false,
+            },
             Origin::Import => !self.source().is_file(),
         }
     }

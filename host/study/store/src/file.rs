@@ -3,7 +3,7 @@
 //! A new file is made beside its place and then linked there, so that a file under its name is
 //! always whole. Its form is a number in its header; a program refuses forms that it does not know.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -181,29 +181,24 @@ pub fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
 /// Reads the paths of runs and their tags, as many as a damaged file gives: the table and the index
 /// of its paths lie in different pages.
 fn read_known(connection: &Connection) -> BTreeMap<String, BTreeMap<String, String>> {
-    let texts = |sql: &str, keep: &mut dyn FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<()>| {
+    let mut runs: BTreeMap<i64, String> = BTreeMap::new();
+    let mut read = |sql: &str| {
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            keep(row)?;
+            runs.insert(row.get(0)?, row.get(1)?);
         }
         Ok::<(), rusqlite::Error>(())
     };
-    let mut paths: BTreeSet<String> = BTreeSet::new();
-    for sql in ["SELECT path FROM runs NOT INDEXED", "SELECT path FROM runs ORDER BY path"] {
-        let _ = texts(sql, &mut |row| {
-            paths.insert(row.get(0)?);
-            Ok(())
-        });
-    }
-    let mut known: BTreeMap<String, BTreeMap<String, String>> =
-        paths.into_iter().map(|path| (path, BTreeMap::new())).collect();
-    let sql = "SELECT path, tags.name, value FROM tags JOIN runs ON id = run";
-    let _ = texts(sql, &mut |row| {
-        known.entry(row.get(0)?).or_default().insert(row.get(1)?, row.get(2)?);
-        Ok(())
-    });
-    known
+    // The part before the damage is all there is.
+    let _ = read("SELECT id, path FROM runs NOT INDEXED");
+    let _ = read("SELECT id, path FROM runs ORDER BY path");
+    let tags = |id: i64| {
+        let mut statement = connection.prepare("SELECT name, value FROM tags WHERE run = ?1")?;
+        let tags = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        tags.collect::<rusqlite::Result<_>>()
+    };
+    runs.into_iter().map(|(id, path)| (path, tags(id).unwrap_or_default())).collect()
 }
 
 /// Calls a function with each confirming measurement, the oldest first.

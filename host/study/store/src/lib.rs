@@ -123,7 +123,7 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// Runs to remove from the index: those that satisfy every stated part.
+/// A choice of old runs: every stated part holds for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expired {
     /// Runs that started before this instant.
@@ -178,7 +178,15 @@ pub enum StoreError {
 impl StoreError {
     fn of(path: &Path, cause: rusqlite::Error) -> Self {
         let path = path.to_owned();
+        // The tables are strict, so a value of another type is damage.
+        let is_of_another_type = matches!(
+            cause,
+            rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::Utf8Error(..)
+        );
         match cause.sqlite_error_code() {
+            _ if is_of_another_type => StoreError::Damaged { path, cause: cause.to_string() },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 StoreError::Damaged { path, cause: cause.to_string() }
             }
@@ -192,6 +200,17 @@ impl StoreError {
 /// The columns of a row, in the order in which [`row`] reads them.
 const COLUMNS: &str = "id, path, started, name, model, engine, hardware, scenario, engine_version, \
     plan, plugins, program, machine, verdict, requests, successful, source";
+
+/// The query of a list, which reads its rows in the order of an index.
+fn listing() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM runs
+        WHERE (?1 IS NULL OR model GLOB ?1) AND (?2 IS NULL OR engine GLOB ?2)
+            AND (?3 IS NULL OR hardware GLOB ?3)
+            AND (?4 IS NULL OR name GLOB ?4 OR substr(scenario, 1, length(?5)) = ?5)
+        ORDER BY started DESC, id DESC LIMIT ?6"
+    )
+}
 
 fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let count = |place| {
@@ -312,13 +331,6 @@ impl Store {
 
     /// The runs that pass a filter, the newest first.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM runs
-            WHERE (?1 IS NULL OR model GLOB ?1) AND (?2 IS NULL OR engine GLOB ?2)
-                AND (?3 IS NULL OR hardware GLOB ?3)
-                AND (?4 IS NULL OR name GLOB ?4 OR substr(scenario, 1, length(?5)) = ?5)
-            ORDER BY started DESC, id DESC LIMIT ?6"
-        );
         let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
         let given = params![
             filter.model.as_deref().map(pattern),
@@ -328,7 +340,7 @@ impl Store {
             filter.scenario,
             limit,
         ];
-        self.tagged(&sql, given).map_err(self.error())
+        self.tagged(&listing(), given).map_err(self.error())
     }
 
     /// The run with this number.

@@ -87,7 +87,7 @@ fn mistake(cause: String) -> StoreError {
     StoreError::Query { cause }
 }
 
-/// Allows what a `SELECT` takes, and refuses every other action, such as `ATTACH`.
+/// Allows the actions of a `SELECT`, and refuses every other action, such as `ATTACH`.
 fn reads(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select
