@@ -76,6 +76,8 @@ fn runs_are_added_listed_and_shown() {
     assert_eq!(rate["value"], rates["requests-per-s"]);
     let interval = &rates["confidence"]["other-requests"]["requests-per-s"];
     assert_eq!([&rate["low"], &rate["high"]], [&interval["low"], &interval["high"]]);
+    let figures = shown["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|figure| figure["low"].is_number()), "{shown:#}");
     assert_eq!(figure("ttft.p99")["value"], summary["metrics"]["ttft"]["percentiles"]["p99"]);
     assert_eq!(figure("ttft.mean")["unit"], "ms");
     let nobody = store(folder.path(), "show 77").with_code(3).stderr;

@@ -79,8 +79,9 @@ enum Format {
 /// Add runs to the index
 ///
 /// A path is a run's folder, a folder with runs below it, such as the folder of a lab or a sweep,
-/// or another tool's result file, as `runner audit` reads it. A run that is there already is
-/// written anew and keeps its tags. Runs that have not ended are left out.
+/// or another tool's result file, as `runner audit` reads it, which starts when the file was
+/// written. A run that is there already is written anew and keeps its tags. Runs that have not
+/// ended are left out.
 #[derive(Clone, Debug, clap::Args)]
 struct AddArgs {
     /// Folders of runs, folders above them, and other tools' result files

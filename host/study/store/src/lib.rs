@@ -163,7 +163,9 @@ pub enum StoreError {
     Busy { path: PathBuf },
     #[error("cannot use `{path}`: {cause}; name another file with --store")]
     System { path: PathBuf, cause: io::Error },
-    #[error("cannot use `{path}`: {cause}")]
+    #[error(
+        "cannot use `{path}`: {cause}; check the rights and the room of its folder, or name another file with --store"
+    )]
     Other { path: PathBuf, cause: rusqlite::Error },
     #[error("the query: {cause}")]
     Query { cause: String },
