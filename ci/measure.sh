@@ -14,17 +14,20 @@
 #   BENCHMARK_MUST_AGREE     kinds of settings that must agree with the baseline's, a list
 #   BENCHMARK_ALLOW          kinds of settings that may differ from the baseline's, a list
 #   BENCHMARK_STRICT         true, if a baseline that is not comparable fails the build
+#   BENCHMARK_TREND          true, if the summary has the trend over the commits of the baseline; the
+#                            system names the commit
 #   BENCHMARK_FORMAT         the output format of `runner ci`
 #   BENCHMARK_RESULTS        the folder of the results; in it, `baseline` holds the baseline's runs
 #
-# The results are runs, summary.md, junit.xml, report.html and engine.log. The exit code comes from
-# `runner ci`, or from an earlier failure.
+# The results are runs, summary.md, junit.xml, report.html and engine.log; and history.db, the index
+# of the baseline's earlier runs and these. The exit code comes from `runner ci`, from an earlier
+# failure, or from `runner trend`.
 set -euo pipefail
 
 results=${BENCHMARK_RESULTS:?}
 scenario=${BENCHMARK_SCENARIO:?}
 mkdir -p "$results"
-rm -rf -- "${results:?}"/{runs,summary.md,junit.xml,report.html,engine.log}
+rm -rf -- "${results:?}"/{runs,summary.md,junit.xml,report.html,engine.log,history.db}
 
 # The log takes commands again.
 quiet=
@@ -147,4 +150,18 @@ judged=$(runner ci "$results/runs" "${flags[@]}") || code=$?
 resume
 printf '%s\n' "$judged"
 [[ -f $results/summary.md ]] || fail "$code" "runner ci ended with exit code $code"
+
+# The trend over the commits of the default branch, and this one.
+commit=${GITHUB_SHA:-${CI_COMMIT_SHA:-}}
+if [[ ${BENCHMARK_TREND:-false} == true && -n $commit ]]; then
+    history=(--store "$results/history.db")
+    [[ ! -f $results/baseline/history.db ]] || cp -- "$results/baseline/history.db" "$results/"
+    if runner store add "$results/runs" --tag "version=${commit:0:12}" "${history[@]}" >/dev/null; then
+        ended=0
+        runner trend "${history[@]}" --format markdown >"$results/trend.md" || ended=$?
+        { echo && cat "$results/trend.md"; } >>"$results/summary.md"
+        rm -f -- "$results/trend.md"
+        [[ $code != 0 || $ended != 6 ]] || code=6
+    fi
+fi
 exit "$code"

@@ -33,6 +33,7 @@ mod scores;
 mod secrets;
 mod store;
 mod strangers;
+mod trend;
 mod versus;
 mod wrong_input;
 

@@ -89,6 +89,7 @@ impl Repository {
             ("GITHUB_HEAD_REF", HOSTILE.into()),
             ("GITHUB_RUN_ID", self.jobs.to_string()),
             ("GITHUB_RUN_ATTEMPT", "1".into()),
+            ("GITHUB_SHA", format!("{:040x}", self.jobs)),
             ("GITHUB_STEP_SUMMARY", base("summary")),
             ("GITHUB_ENV", base("env")),
             ("GITHUB_PATH", base("path")),

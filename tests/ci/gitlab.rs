@@ -54,6 +54,7 @@ impl Project {
             "CI_PROJECT_ID": "12",
             "CI_COMMIT_REF_NAME": "x\"; touch pwned; $(touch pwned)",
             "CI_JOB_TOKEN": "unused",
+            "CI_COMMIT_SHA": if is_merge_request { "b".repeat(40) } else { "a".repeat(40) },
             "CI_RUNNER_DESCRIPTION": "a machine",
             "BENCHMARK_TOKEN": TOKEN,
             // Nothing is published, so the binary is a built one.
@@ -125,6 +126,9 @@ fn a_slower_commit_fails_its_merge_request() {
         let notes = project.api.comments();
         assert_eq!((notes.len(), notes[0].as_str()), (2, mark));
         assert_eq!(notes[1], format!("{mark}\n{}", slower.result("summary.md")));
+        // The default branch's commit and this one: too few for a judgement.
+        assert!(notes[1].contains("Results over time"), "{}", notes[1]);
+        assert!(notes[1].contains("6 series: 6 not enough data."), "{}", notes[1]);
         std::fs::remove_dir_all(slower.path().join("benchmark-results")).unwrap();
     }
     for request in project.api.requests() {

@@ -161,7 +161,7 @@ fn version() {
 
 #[test]
 fn schemas_are_json() {
-    let names = report::schema::SCHEMAS.map(|(name, _)| name).into_iter();
+    let names = report::schema::SCHEMAS.iter().map(|(name, _)| *name);
     let names = names.chain(lab::schema::NAMES);
     let names = names.chain(verify::schema::NAMES);
     for name in names {

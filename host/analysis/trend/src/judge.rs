@@ -168,8 +168,8 @@ fn correlation(residuals: &[f64]) -> f64 {
     (products / squares).clamp(0.0, MOST_CORRELATION)
 }
 
-/// The variance of the mean of `count` points, as a share of the variance of a point, if a point
-/// correlates with the one `k` before it by `r` to the power `k`.
+/// The variance of the mean of `count` points, as a share of the variance of a point. Points at the
+/// distance `k` correlate by `r` to the power `k`.
 fn of_mean(count: usize, r: f64) -> f64 {
     let n = count as f64;
     let pairs = (1..count).map(|lag| (1.0 - lag as f64 / n) * r.powi(lag as i32));

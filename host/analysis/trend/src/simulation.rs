@@ -1,4 +1,4 @@
-//! How often alarms are false, and how soon a step is confirmed, over simulated histories.
+//! Rates of false alarms, and the time until a step is confirmed, over simulated histories.
 //!
 //! A history is 10 series of 60 points, each the mean of 3 runs. The newest point is judged after
 //! each point. A suspicion leads to the confirming measurement: 10 runs of both versions,

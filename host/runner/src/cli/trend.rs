@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "LAB", env = "RUNNER_TREND_CONFIRM")]
     confirm: Option<PathBuf>,
     /// Class of steps for the worse that exit with 6
-    #[arg(long, env = "RUNNER_TREND_FAIL_ON", value_enum, default_value_t = FailOn::Confirmed)]
+    #[arg(long, value_name = "CLASS", env = "RUNNER_TREND_FAIL_ON", value_enum, default_value_t = FailOn::Confirmed)]
     fail_on: FailOn,
     /// Output format
     #[arg(long, env = "RUNNER_TREND_FORMAT", value_enum, default_value_t = Format::Text)]
@@ -119,8 +119,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
         is_worse && counts
     });
-    let failing = failing
-        .map(|series| format!("{}, {}: {}", series.figure, series.key.label(), series.reason()));
+    let failing = failing.map(|series| {
+        let (class, key) = (series.class.name(), series.key.label());
+        format!("{class} step for the worse: {}, {key}: {}", series.figure, series.reason())
+    });
     Failure::of_any(Exit::Threshold, failing).map(|()| ExitCode::SUCCESS)
 }
 

@@ -26,7 +26,7 @@ macro_rules! page {
 
 /// The pages, in the order of the book. The tables of measured statistics are on the site alone.
 #[rustfmt::skip]
-pub const PAGES: [Page; 31] = [
+pub const PAGES: [Page; 32] = [
     page!("start", "start", "install, build, and run for the first time"),
     page!("installing", "installing", "packages: their contents, and how to build them"),
     page!("scenarios", "scenarios", "describe a run in a file"),
@@ -48,6 +48,7 @@ pub const PAGES: [Page; 31] = [
     page!("scorers", "scorers", "score answers: the scorers that ship, and their scores"),
     page!("reports", "reports", "draw pages, charts and tables"),
     page!("comparing", "comparing", "compare runs with each other"),
+    page!("over-time", "over-time", "index runs, and find steps between versions of an engine"),
     page!("uncertainty", "uncertainty", "intervals, the need for repeats, the length of a run"),
     page!("auditing", "auditing", "check the results of other tools"),
     page!("verify", "verify", "check a benchmark client against known truth"),

@@ -51,7 +51,7 @@ pub fn comment(trends: &Trends) -> String {
     let mut page = Document::new("Trend", "Results over time");
     page.paragraph(Text::plain(counts(trends)));
     let mut ordered = ordered(trends);
-    ordered.retain(|series| series.class != Class::Unchanged);
+    ordered.retain(|series| !matches!(series.class, Class::Unchanged | Class::NotEnoughData));
     let left_out = ordered.len().saturating_sub(MOST_ROWS);
     ordered.truncate(MOST_ROWS);
     page.table(table(&ordered));

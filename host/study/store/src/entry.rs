@@ -260,8 +260,8 @@ fn reduce(plugin: &mut Value) {
     }
 }
 
-/// The digest of a value without seeds and salts. Neither the order of its keys nor an absent key that other
-/// programs write as `null` changes it.
+/// The digest of a value without seeds and salts. The order of keys does not change it, nor does
+/// an absent key that other programs write as `null`.
 fn digest(value: Value) -> String {
     hex(&Sha256::digest(canonical(value).to_string()))
 }

@@ -129,6 +129,8 @@ class SideFacts:
     """The subject of its runs."""
     verdict: Verdict | None
     """The worst verdict of its runs; absent for another tool's result."""
+    gateway_overhead: GatewayOverhead | None
+    """The overhead that a gateway states in its replies; absent if none does."""
     tool: str | None
     """The tool that stated it; absent for a run of this program."""
     doubts: list[str]
@@ -144,6 +146,7 @@ class SideFacts:
             model=value.get("model"),
             about=optional(About.from_json, value.get("about")),
             verdict=value.get("verdict"),
+            gateway_overhead=optional(GatewayOverhead.from_json, value.get("gateway-overhead")),
             tool=value.get("tool"),
             doubts=list(value.get("doubts", [])),
         )
@@ -173,6 +176,26 @@ class About:
             hardware=value.get("hardware"),
             launch_command=value.get("launch-command"),
             notes=dict(value.get("notes", {})),
+        )
+
+
+@dataclass(frozen=True)
+class GatewayOverhead:
+    """A gateway's own time, as it states in its replies; means over the side's runs, in
+    milliseconds.
+    """
+
+    median: float
+    """The median."""
+    p99: float
+    """The 99th percentile."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> GatewayOverhead:
+        """Reads it from parsed JSON."""
+        return cls(
+            median=value["median"],
+            p99=value["p99"],
         )
 
 
