@@ -92,8 +92,11 @@ fn runs_are_added_listed_and_shown() {
     drop.args(["store", "query", "DROP TABLE runs", "--store", "data/runs.db"]);
     let refused = run(drop.current_dir(folder.path())).with_code(2).stderr;
     assert!(refused.contains("expected one SELECT"), "{refused}");
-    let secret = store(folder.path(), "add runs --tag api-key=abc").with_code(2).stderr;
-    assert!(secret.contains("names a secret"), "{secret}");
+    for tag in ["api-key=abc", "at=http://user:hush-hush@host", "x=sk-0123456789abcdef"] {
+        let refused = store(folder.path(), &format!("add runs --tag {tag}")).with_code(2).stderr;
+        assert!(refused.contains("the value seems to be a secret"), "{refused}");
+        assert!(!refused.contains(tag), "{refused}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::print::{columns, json, tell, write_stdout};
 use model::clean;
 use model::duration;
 use model::number::significant;
+use model::redact;
 use runs::folder::RunFolder;
 use store::{
     Added, Answer, Bounds, Expired, Filter, Mode, Origin, Rebuilt, Row, Store, StoreError, Stored,
@@ -257,15 +258,10 @@ impl Common {
     }
 }
 
-/// A tag as `NAME=VALUE`. A word that holds a secret by its name is refused.
+/// A tag as `NAME=VALUE`.
 fn a_tag(text: &str) -> Result<(String, String), String> {
     let tag = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
     let (name, value) = tag.ok_or("expected NAME=VALUE, such as version=abc123")?;
-    if model::redact::is_secret(name) {
-        return Err(format!(
-            "`{name}` names a secret, and the index keeps none; choose another name"
-        ));
-    }
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
@@ -333,6 +329,17 @@ impl Counts {
 }
 
 fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
+    // Not where the tag is parsed, whose errors repeat it.
+    let is_secret = |(name, value): &&(String, String)| {
+        let tag = format!("{name}={value}");
+        redact::command(&tag) != tag
+    };
+    let refused = args.tags.iter().filter(is_secret).map(|(name, _)| {
+        format!(
+            "--tag {name}: the value seems to be a secret, and the index keeps none; leave it out"
+        )
+    });
+    Failure::of_any(Exit::CommandLine, refused)?;
     let mut store = args.common.open(Mode::Write)?;
     let tags: BTreeMap<String, String> = args.tags.iter().cloned().collect();
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
