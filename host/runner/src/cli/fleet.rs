@@ -8,21 +8,32 @@ mod agent;
 mod coordinator;
 mod merge;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ::fleet::link::JoinError;
-use ::fleet::place::{self, NoPlace};
-use ::fleet::run::{FleetError, Settings};
+use ::fleet::place::{self, NoPlace, Place};
+use ::fleet::run::{Coordinator, FleetError, OVER, Settings};
 use ::fleet::token::Token;
 
+use self::agent::{RunInterrupts, Taken, take_part};
 use super::artifacts::Artifacts;
+use super::conclude::conclude;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::output::Output;
+use super::measure;
+use super::output::{Output, print};
+use super::print::tell;
+use super::sources::{source_of, text};
 use super::watch::Watch;
 use model::duration::Span;
+use session::Source;
+
+pub(super) use self::coordinator::measured;
 
 /// Measure with many load machines at once, as one run
 ///
@@ -67,15 +78,8 @@ struct Run {
     /// A scenario: a file or a built-in one; every process reads its own
     #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
-    /// Time that rank 0 waits for the other processes
-    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_WAIT", default_value = "5m")]
-    fleet_wait: Span,
-    /// Largest clock error at which the run may start
-    #[arg(long, value_name = "TIME", env = "RUNNER_CLOCK_ERROR", default_value = "1ms")]
-    clock_error: Span,
-    /// Time that a machine may be out of reach before it counts as lost
-    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_GRACE", default_value = "20s")]
-    fleet_grace: Span,
+    #[command(flatten)]
+    terms: Terms,
     /// Accepted to refuse it: a fleet has no repeats
     #[arg(long, value_name = "N", hide = true)]
     repeat: Option<String>,
@@ -89,13 +93,95 @@ struct Run {
     artifacts: Artifacts,
 }
 
-impl Run {
-    fn settings(&self) -> Settings {
-        Settings {
-            wait: self.fleet_wait.0,
-            clock_error: self.clock_error.0,
-            grace: self.fleet_grace.0,
-            scratch: self.output.within.output_dir.join(".fleet"),
+/// The settings of every process of a fleet.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Fleet")]
+pub(super) struct Terms {
+    /// Time that rank 0 waits for the other processes
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_WAIT", default_value = "5m")]
+    fleet_wait: Span,
+    /// Largest clock error at which the run may start
+    #[arg(long, value_name = "TIME", env = "RUNNER_CLOCK_ERROR", default_value = "1ms")]
+    clock_error: Span,
+    /// Time that a machine may be out of reach before it counts as lost
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_GRACE", default_value = "20s")]
+    fleet_grace: Span,
+}
+
+/// The time for which a process waits for the next run of a study: rank 0 assesses a run, or
+/// starts an engine.
+const BETWEEN_RUNS: Duration = Duration::from_secs(3600);
+
+/// The processes that measure together, as this one sees them.
+#[derive(Clone)]
+pub(super) struct Fleet {
+    settings: Settings,
+    place: Place,
+    token: Token,
+    /// True once a run could not begin because of other processes.
+    is_incomplete: Arc<AtomicBool>,
+}
+
+impl Fleet {
+    /// Reads the place of this process from the variables that its starter set.
+    pub(super) fn read(terms: &Terms, output: &Path) -> Result<Self, Failure> {
+        let (place, token) = (place::read(&std::env::vars().collect())?, token()?);
+        let settings = Settings {
+            wait: terms.fleet_wait.0,
+            clock_error: terms.clock_error.0,
+            grace: terms.fleet_grace.0,
+            scratch: output.join(".fleet"),
+        };
+        Ok(Fleet { settings, place, token, is_incomplete: Arc::default() })
+    }
+
+    /// True if rank 0 is another process.
+    pub(super) fn is_agent(&self) -> bool {
+        self.place.rank != 0
+    }
+
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Acquire)
+    }
+
+    fn coordinator(&self, order: Option<String>) -> Coordinator {
+        let (settings, place) = (self.settings.clone(), self.place.clone());
+        Coordinator { settings, place, token: self.token.clone(), order }
+    }
+
+    /// Takes part in every run of a study, until rank 0 ends it. `source` makes the scenario of a
+    /// run from rank 0's order.
+    pub(super) fn serve(
+        &self,
+        source: impl Fn(&str) -> Result<Source, Failure>,
+        interrupt: &Interrupt,
+    ) -> Result<ExitCode, Failure> {
+        let ordered = |order: Option<&str>| match order {
+            Some(OVER) => Ok(None),
+            Some(order) => source(order).map(Some),
+            None => Err(Failure::command_line(
+                "rank 0 measures a single run; give every process the same command line",
+            )),
+        };
+        let mut fleet = self.clone();
+        loop {
+            let interrupts = RunInterrupts::new(interrupt, true);
+            let taken = take_part(&fleet, self.place.clone(), None, ordered, &interrupts)?;
+            interrupt.done();
+            match taken {
+                _ if interrupt.came() => return Ok(Exit::Interrupted.into()),
+                Taken::Over => return Ok(ExitCode::SUCCESS),
+                Taken::Run => fleet.settings.wait = self.settings.wait.max(BETWEEN_RUNS),
+            }
+        }
+    }
+
+    /// Ends the study in the other processes.
+    pub(super) fn dismiss(&self, interrupt: &Interrupt) {
+        let interrupts = RunInterrupts::new(interrupt, true);
+        let now = jiff::Timestamp::now();
+        if let Err(error) = self.coordinator(None).dismiss(&now, &interrupts) {
+            tell(format_args!("note: the other processes were not told of the end: {error}"));
         }
     }
 }
@@ -119,15 +205,30 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
         return Err(Failure::command_line(message));
     }
     let interrupt = Interrupt::listen()?;
-    // Its starter sets the variables of its place.
-    let (place, token) = (place::read(&std::env::vars().collect())?, token()?);
-    match place.rank {
-        0 => coordinator::exec(args, place, &token, &interrupt),
-        _ => match agent::take_part(args, place, token, None, &interrupt) {
-            Ok(()) if interrupt.came() => Ok(Exit::Interrupted.into()),
-            taken => taken.map(|()| ExitCode::SUCCESS),
-        },
+    let within = &args.output.within.output_dir;
+    let fleet = Fleet::read(&args.terms, within)?;
+    let source = || source_of(text(&args.scenarios)?, &args.flags);
+    if fleet.is_agent() {
+        let interrupts = RunInterrupts::new(&interrupt, false);
+        // Every process has the same flags, so rank 0 alone prints the notes on them.
+        let own = |_: Option<&str>| source().map(|(source, _)| Some(source));
+        let taken = take_part(&fleet, fleet.place.clone(), None, own, &interrupts);
+        return match taken {
+            Ok(_) if interrupt.came() => Ok(Exit::Interrupted.into()),
+            taken => taken.map(|_| ExitCode::SUCCESS),
+        };
     }
+    let displays = args.watch.begin()?;
+    let lines = args.output.lines()?;
+    let (source, notes) = source()?;
+    for note in notes {
+        tell(format_args!("note: {note}"));
+    }
+    let place = measure::Place { within, repeat: None, overseer: None };
+    let measured = measured(&fleet, &source, None, place, &displays, &interrupt)?;
+    print(&measured.summary, &args.output, lines, &measured.folder)?;
+    interrupt.done();
+    Ok(ExitCode::from(conclude(measured, &interrupt, &args.output)?))
 }
 
 fn token() -> Result<Token, Failure> {

@@ -190,6 +190,11 @@ impl Interrupt {
         self.lock().between = message;
     }
 
+    /// The message of an interrupt between runs.
+    pub fn between(&self) -> Option<&'static str> {
+        self.lock().between
+    }
+
     /// Sets the clean-up, with its message, for an interrupt that ends the program at once, or
     /// removes it.
     pub fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>) {

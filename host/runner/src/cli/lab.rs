@@ -13,6 +13,7 @@ use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::machines::{Machines, OnFleet};
 use super::measure::environment;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
@@ -72,6 +73,8 @@ pub struct Args {
     #[command(flatten)]
     within: Within,
     #[command(flatten)]
+    on_fleet: OnFleet,
+    #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
     watch: Watch,
@@ -107,18 +110,52 @@ fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failur
         return draw_again(&folder);
     }
     let scenarios = scenarios(&lab, &home, &args.flags, false)?;
+    let interrupt = Interrupt::listen()?;
+    let machines = args.on_fleet.machines(&args.within.output_dir)?;
+    let ordered = |order: &str| {
+        let order = serde_json::from_str(order).map_err(Failure::cannot("read rank 0's order"))?;
+        Ok(scenarios.ordered(&lab, &order)?)
+    };
+    let mut text_out = String::new();
+    let code = machines.conduct(ordered, &interrupt, || {
+        let read = Read { path, text: &text, home: &home, lab: &lab, scenarios: &scenarios };
+        let (code, text) = run(args, &read, words, &folder, &machines, &interrupt)?;
+        text_out = text;
+        Ok(code)
+    })?;
+    Ok((code, text_out))
+}
+
+/// A lab as it was read.
+struct Read<'l> {
+    path: &'l String,
+    text: &'l str,
+    home: &'l Home,
+    lab: &'l Lab,
+    scenarios: &'l Scenarios,
+}
+
+/// Runs a lab in its folder, or resumes it.
+fn run(
+    args: &Args,
+    read: &Read<'_>,
+    words: Vec<String>,
+    folder: &Path,
+    machines: &Machines,
+    interrupt: &Interrupt,
+) -> Result<(ExitCode, String), Failure> {
+    let Read { path, text, home, lab, scenarios } = *read;
     let saved = SavedLab {
         version: lab::journal::VERSION,
         path: path.clone(),
         text: scenarios.marked().redact(lab.kept()),
         scenarios: scenarios.all().to_vec(),
     };
-    let interrupt = Interrupt::listen()?;
     let displays = args.watch.begin()?;
-    let mut journal = OpenJournal::open(&folder, &lab, &text)?;
+    let mut journal = OpenJournal::open(folder, lab, text)?;
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
-    resume::keep(&folder, words, None, scenarios.marked())?;
+    resume::keep(folder, words, None, scenarios.marked())?;
     // The lab's folder describes the lab wherever it is.
     replace(&folder.join(KEPT), json(&saved)?.as_bytes())?;
     // The page is drawn from the text without secrets, as when it is drawn again.
@@ -127,15 +164,15 @@ fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failur
             "`{path}` is no lab file without its secrets; write values that a plugin marks as secret as text between quotes"
         ))
     })?;
-    let draw = |results: &Results| write_page(&folder, &public, &saved, results);
+    let draw = |results: &Results| write_page(folder, &public, &saved, results);
     interrupt.between_runs(Some("stopping the engine"));
-    let terminal = Terminal { displays: &displays, interrupt: &interrupt };
+    let terminal = Terminal { machines, displays: &displays, interrupt };
     let place = Place {
-        folder: folder.clone(),
+        folder: folder.to_owned(),
         home: home.folder().map(Path::to_owned),
         environment: environment(None),
     };
-    let experiment = Experiment::new(&lab, &scenarios, place, &terminal)?;
+    let experiment = Experiment::new(lab, scenarios, place, &terminal)?;
     let ended = experiment.conduct(&mut journal, draw)?;
     let results = journal.results();
     draw(results)?;
@@ -154,7 +191,7 @@ fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failur
                     "the budget is spent, so the lab is not complete; raise [budget] and continue with --resume",
                 );
             }
-            let report = found(&lab, &saved, results);
+            let report = found(lab, &saved, results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
             let text = format!("{}\n", conclusions.collect::<Vec<_>>().join("\n"));
             tell(format_args!("page: {}", folder.join(PAGE).display()));

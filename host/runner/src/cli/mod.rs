@@ -26,6 +26,7 @@ pub mod interrupt;
 pub mod lab;
 mod limits;
 mod loads;
+mod machines;
 pub mod man;
 mod measure;
 mod mistyped;

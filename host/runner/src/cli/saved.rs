@@ -42,6 +42,11 @@ pub(super) struct Keep {
 }
 
 impl Keep {
+    /// The folder for results.
+    pub(super) fn output_dir(&self) -> &Path {
+        &self.within.output_dir
+    }
+
     /// The scenario whose load is varied, or the flags alone, with the scenario's text. Prints the
     /// notes on the flags.
     pub(super) fn source(

@@ -12,10 +12,12 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::limits::refused;
+use super::machines::{Machines, OnFleet, ordered};
 use super::print::{json, tell, write_stdout};
 use super::resume;
 use super::rules;
 use super::saved::Keep;
+use super::sources::Text;
 use super::watch::Watch;
 use model::share::parse as share;
 use report::saved::Searched;
@@ -115,6 +117,8 @@ pub struct Args {
     #[arg(long, env = "RUNNER_NO_CONFIRM")]
     no_confirm: bool,
     #[command(flatten)]
+    on_fleet: OnFleet,
+    #[command(flatten)]
     flags: Flags,
     /// Resume the search in this folder, with its saved scenario and flags
     ///
@@ -136,15 +140,26 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
-    let begun = Search::new(args.config(&source)?)
+    let machines = args.on_fleet.machines(args.keep.output_dir())?;
+    let ordered = |order: &str| ordered(&source, order);
+    machines.conduct(ordered, &interrupt, || {
+        search(args, &source, named.as_ref(), words, &machines, &interrupt)
+    })
+}
+
+/// Makes runs until the search has its answer.
+fn search(
+    args: &Args,
+    source: &Source,
+    named: Option<&Text>,
+    words: Vec<String>,
+    machines: &Machines,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
+    let begun = Search::new(args.config(source)?)
         .map_err(|mistakes| Failure::several(Exit::CommandLine, mistakes.lines()))?;
-    let (saved, kept) = args.keep.open::<Searched>(
-        "search",
-        args.resume.as_deref(),
-        &source,
-        words,
-        named.as_ref(),
-    )?;
+    let (saved, kept) =
+        args.keep.open::<Searched>("search", args.resume.as_deref(), source, words, named)?;
     let mut state =
         kept.unwrap_or_else(|| Searched { runs: Vec::new(), search: begun.clone(), answer: None });
     if state.search.config() != begun.config() {
@@ -156,8 +171,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(line);
     }
     let displays = args.watch.begin()?;
-    let (source, within) = (&source, saved.folder());
-    let probes = Probes { source, within, displays: &displays, interrupt: &interrupt };
+    let within = saved.folder();
+    let probes = Probes { source, within, machines, displays: &displays, interrupt };
     interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {

@@ -8,18 +8,20 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::loads::{self, Amount};
-use super::measure::{Place, measured};
+use super::machines::{Machines, OnFleet, ordered};
+use super::measure::Place;
 use super::print::{json, tell, write_stdout};
 use super::resume;
 use super::rules;
 use super::saved::Keep;
+use super::sources::Text;
 use super::watch::Watch;
 use report::sweep::{Sweep, SweptRun, page, text};
 use result::figure::Figure;
 use result::finding::Verdict;
 use search::Load;
 use search::sweep::{At, order, series};
-use session::{Source, resolve};
+use session::Source;
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
@@ -70,6 +72,8 @@ pub struct Args {
     #[arg(long, value_name = "FIGURE", env = "RUNNER_LATENCY", default_value = "e2e.p99")]
     latency: Figure,
     #[command(flatten)]
+    on_fleet: OnFleet,
+    #[command(flatten)]
     flags: Flags,
     /// Resume the sweep in this folder, with its saved scenario and flags
     ///
@@ -92,7 +96,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (load, loads) = args.loads()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source, load)?;
-    let runs = order(&loads, args.repeat, source.scenario.load.seed());
+    let machines = args.on_fleet.machines(args.keep.output_dir())?;
+    let ordered = |order: &str| ordered(&source, order);
+    machines.conduct(ordered, &interrupt, || {
+        sweep(args, (load, &loads), (&source, named.as_ref()), words, &machines, &interrupt)
+    })
+}
+
+/// Makes the runs of the sweep.
+fn sweep(
+    args: &Args,
+    (load, loads): (Load, &[At]),
+    (source, named): (&Source, Option<&Text>),
+    words: Vec<String>,
+    machines: &Machines,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
+    let runs = order(loads, args.repeat, source.scenario.load.seed());
     let fresh = Sweep {
         load,
         throughput: args.throughput.to_string(),
@@ -101,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         runs: Vec::new(),
     };
     let (saved, kept) =
-        args.keep.open::<Sweep>("sweep", args.resume.as_deref(), &source, words, named.as_ref())?;
+        args.keep.open::<Sweep>("sweep", args.resume.as_deref(), source, words, named)?;
     let mut sweep = kept.unwrap_or_else(|| fresh.clone());
     let same = Sweep { runs: Vec::new(), ..sweep.clone() };
     if same != fresh {
@@ -115,9 +135,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for run in runs.iter().skip(sweep.runs.len()) {
         tell(report::sweep::begins(load, run, count));
         let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
-        let resolved = resolve(&loads::with(&source, amount))?;
         let place = Place { within: saved.folder(), repeat: None, overseer: None };
-        let measured = measured(resolved, place, &displays, &interrupt);
+        let source = loads::with(source, amount);
+        let measured = machines.measured(&source, &amount, place, &displays, interrupt);
         interrupt.done();
         if interrupt.came() {
             return Ok(saved.interrupted());

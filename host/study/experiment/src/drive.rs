@@ -11,7 +11,7 @@ use model::clock::Clock;
 use model::private;
 use result::finding::Verdict;
 
-use crate::caller::{Caller, NoResult};
+use crate::caller::{Caller, NoResult, Order};
 use crate::engine::{Place, Starter};
 use crate::error::Error;
 use crate::folder::OpenJournal;
@@ -176,7 +176,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
             folder: RUNS.to_owned(),
         }))?;
         let clock = Clock::start();
-        let made = self.caller.measure(&source, &self.within, running);
+        let order = Order::new(trial, run);
+        let made = self.caller.measure(&source, &order, &self.within, running);
         let seconds = clock.now().as_secs_f64();
         let folder = match &made {
             Ok(measured) => {

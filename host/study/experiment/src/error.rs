@@ -18,6 +18,9 @@ pub enum Error {
     /// A run of a scenario that the lab does not have: a bug.
     #[error("there is no scenario `{0}`")]
     NoScenario(String),
+    /// Another process ordered a run that this process's lab does not have.
+    #[error("rank 0 measures another lab; every process of a fleet needs the same lab file")]
+    OtherLab,
     /// A file that does not describe a lab, for this reason.
     #[error("cannot read `{}`: {}; run the lab first, or name its folder with --resume", .0.display(), .1)]
     NoLab(PathBuf, String),

@@ -29,7 +29,7 @@ mod question;
 mod running;
 mod scenarios;
 
-pub use caller::{Caller, NoResult};
+pub use caller::{Caller, NoResult, Order};
 pub use drive::Experiment;
 pub use engine::Place;
 pub use error::Error;

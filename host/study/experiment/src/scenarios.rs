@@ -10,6 +10,7 @@ use reader::{Located, toml_text};
 use scenario::plan::Plan;
 use session::{Faults, Source, marked_secrets, resolve};
 
+use crate::caller::Order;
 use crate::error::Error;
 use crate::keys::{SETTER, each, set};
 use crate::load::of_load;
@@ -152,6 +153,13 @@ impl Scenarios {
             load.cache = Some(Located::flag(SETTER, Cache::Salt));
         }
         Ok(source)
+    }
+
+    /// The scenario of a run that another process with the same lab file ordered. Fails if the lab
+    /// has no such trial or scenario.
+    pub fn ordered(&self, lab: &Lab, order: &Order) -> Result<Source, Error> {
+        let (trial, run) = order.read(lab).ok_or(Error::OtherLab)?;
+        self.source(lab, &trial, run)
     }
 
     /// One request of the first scenario, to see whether an engine answers. Fails if the lab sets a

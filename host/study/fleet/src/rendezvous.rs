@@ -293,6 +293,13 @@ impl Rendezvous {
     }
 
     fn hello(&mut self, now: Nanos, conn: Conn, hello: Hello, actions: &mut Vec<Action>) {
+        let of_rank = self.seats.get(hello.rank as usize);
+        if of_rank.is_some_and(|seat| {
+            seat.step == Step::Finished && seat.instance != Some(hello.instance)
+        }) {
+            // It comes for the next run of a study, and asks again until rank 0 begins it.
+            return actions.push(Action::Close(conn));
+        }
         let mut refuse = |reasons: Vec<String>| {
             actions.push(Action::Send(conn, Message::Refused { reasons }));
             actions.push(Action::Close(conn));

@@ -20,7 +20,7 @@ mod user;
 mod view;
 
 pub use agent::Agent;
-pub use coordinator::{CombinedRun, Coordinator, Monitor, NotStarted};
+pub use coordinator::{CombinedRun, Coordinator, Monitor, NotStarted, OVER};
 pub use error::FleetError;
 pub use user::{Interrupts, Settings};
 pub use view::Local;

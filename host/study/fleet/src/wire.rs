@@ -119,6 +119,8 @@ pub struct Welcome {
     pub of: u32,
     /// The time when the run began, opaque here.
     pub began: String,
+    /// The run of a study, opaque here; absent if the command line alone describes the run.
+    pub order: Option<String>,
     /// The number of bytes of the agent's records that the coordinator has.
     pub records: u64,
 }

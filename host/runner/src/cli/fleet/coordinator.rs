@@ -1,72 +1,109 @@
-//! Rank 0: its command line, its output, and its result.
+//! Rank 0: one run of a fleet, and its display.
 
-use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use ::fleet::link::ReadyAgent;
-use ::fleet::place::Place;
 use ::fleet::rendezvous::Event;
-use ::fleet::run::{CombinedRun, Coordinator, Monitor, NotStarted};
-use ::fleet::token::Token;
+use ::fleet::run::{CombinedRun, FleetError, Monitor, NotStarted};
 use load::thread_group::ThreadGroup;
+use session::live::Live;
 use session::stages::StartedRun;
-use session::{Ending, Record, Threads, resolve};
+use session::{MeasuredRun, Record, Source, Threads, resolve};
 
-use super::super::conclude::conclude;
 use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
-use super::super::measure::{environment, teller};
-use super::super::output::print;
+use super::super::measure::{Overseer, Place, environment, teller};
 use super::super::print::tell;
-use super::super::sources::{source_of, text};
 use super::super::watch::{Displays, Onlooker};
-use super::Run;
-use super::agent::{LocalAgent, take_part};
+use super::Fleet;
+use super::agent::{RunInterrupts, take_part};
 
-pub(super) fn exec(
-    args: &Run,
-    place: Place,
-    token: &Token,
+/// The interval at which an overseer looks at a run.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Measures one run with all processes of the fleet. `order` describes the run of a study to the
+/// other processes.
+pub(in super::super) fn measured(
+    fleet: &Fleet,
+    source: &Source,
+    order: Option<String>,
+    place: Place<'_>,
+    displays: &Displays,
     interrupt: &Interrupt,
-) -> Result<ExitCode, Failure> {
-    let displays = args.watch.begin()?;
-    let lines = args.output.lines()?;
-    let scenario = text(&args.scenarios)?;
-    let (source, notes) = source_of(scenario.clone(), &args.flags)?;
-    for note in notes {
-        tell(format_args!("note: {note}"));
-    }
-    let resolved = resolve(&source)?;
+) -> Result<MeasuredRun, Failure> {
+    let resolved = resolve(source)?;
     resolved.remarks.iter().for_each(tell);
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     let record = Record {
-        output: args.output.within.output_dir.clone(),
+        output: place.within.to_owned(),
         started: jiff::Timestamp::now(),
         environment: environment(None),
-        repeat: None,
+        repeat: place.repeat,
     };
-    let mut shown =
-        RunDisplay { displays: &displays, interrupt, size: place.size, waiting: Vec::new() };
-    let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
-    let agent = |place, local| {
-        take_part(args, place, token.clone(), Some(LocalAgent { local, scenario }), interrupt)
+    let interrupts = RunInterrupts::new(interrupt, false);
+    let live = OnceLock::new();
+    let mut shown = RunDisplay {
+        displays,
+        interrupt,
+        interrupts: &interrupts,
+        live: &live,
+        between: interrupt.between(),
+        size: fleet.place.size,
+        waiting: Vec::new(),
     };
-    let CombinedRun { run, made, kept } =
-        coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
+    let agent = |own, local| {
+        take_part(fleet, own, Some(local), |_| Ok(Some(source.clone())), &interrupts).map(drop)
+    };
+    let over = AtomicBool::new(false);
+    let mut made = None;
+    std::thread::scope(|scope| {
+        let overseen = place
+            .overseer
+            .map(|overseer| scope.spawn(|| oversee(overseer, &live, &interrupts, &over)));
+        made = Some(fleet.coordinator(order).run(checked, record, &interrupts, &mut shown, agent));
+        over.store(true, Ordering::Release);
+        if let Some(thread) = overseen {
+            thread.thread().unpark();
+        }
+    });
+    let made = made.ok_or_else(|| Failure::bug(""))?;
+    let CombinedRun { run, made, kept } = made.map_err(|not| {
+        let is_incomplete = matches!(not.why, FleetError::Refused(_));
+        fleet.is_incomplete.store(is_incomplete, Ordering::Release);
+        not_started(not)
+    })?;
     if let Some(folder) = kept {
         tell(format_args!(
             "note: the agents' records are also kept as they came, in {}",
             folder.display()
         ));
     }
-    let ending = Ending { at: jiff::Timestamp::now().to_string(), interrupted: interrupt.came() };
-    let kept = run.made_elsewhere(made, &ending);
+    let kept = run.made_elsewhere(made, &interrupts.ending());
     let assessed = kept.measured()?.assess_until(|| interrupt.ends_assessment());
-    let measured = assessed?.summarise()?;
-    print(&measured.summary, &args.output, lines, &measured.folder)?;
-    interrupt.done();
-    Ok(ExitCode::from(conclude(measured, interrupt, &args.output)?))
+    Ok(assessed?.summarise()?)
+}
+
+/// Stops the run where its overseer says so.
+fn oversee(
+    overseer: &dyn Overseer,
+    live: &OnceLock<Arc<Live>>,
+    interrupts: &RunInterrupts<'_>,
+    over: &AtomicBool,
+) {
+    while !over.load(Ordering::Acquire) {
+        if let Some(state) = live.get().map(|live| live.snapshot()) {
+            if overseer.stops(&state) {
+                interrupts.order(2);
+            } else if overseer.ends(&state) {
+                interrupts.order(1);
+            }
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+    }
 }
 
 /// The more precise reason: this machine's own agent reports the scenario's mistakes.
@@ -79,6 +116,11 @@ fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
 struct RunDisplay<'r> {
     displays: &'r Displays,
     interrupt: &'r Interrupt,
+    interrupts: &'r RunInterrupts<'r>,
+    /// The run's state, for its overseer.
+    live: &'r OnceLock<Arc<Live>>,
+    /// The message of an interrupt between runs, as the caller set it.
+    between: Option<&'static str>,
     size: u32,
     /// Lines that wait until the dashboard has gone.
     waiting: Vec<String>,
@@ -102,6 +144,7 @@ impl Monitor for RunDisplay<'_> {
     }
 
     fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Onlooker {
+        let _ = self.live.set(Arc::clone(run.live()));
         let folder = run.folder().path();
         self.displays.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
@@ -115,6 +158,7 @@ impl Monitor for RunDisplay<'_> {
                 let by = moved.by as f64 / 1e6;
                 format!("the clock of {who} moved by {by:.3} ms")
             }
+            Event::Interrupted { .. } if self.interrupts.is_overseen() => return,
             Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
             Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
         };
@@ -126,7 +170,7 @@ impl Monitor for RunDisplay<'_> {
         if let Err(failure) = local {
             tell(format_args!("note: rank 0's own part: {}", failure.message()));
         }
-        self.interrupt.between_runs(None);
+        self.interrupt.between_runs(self.between);
         self.interrupt.assessing();
     }
 }

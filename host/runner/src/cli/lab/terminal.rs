@@ -3,17 +3,19 @@
 
 use std::path::Path;
 
-use experiment::{Caller, NoResult, Progress, Running};
+use experiment::{Caller, NoResult, Order, Progress, Running};
 use session::live::Snapshot;
-use session::{MeasuredRun, Source, resolve};
+use session::{MeasuredRun, Source};
 
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
-use super::super::measure::{Overseer, Place, measured};
+use super::super::machines::Machines;
+use super::super::measure::{Overseer, Place};
 use super::super::print::tell;
 use super::super::watch::Displays;
 
 pub(super) struct Terminal<'t> {
+    pub machines: &'t Machines,
     pub displays: &'t Displays,
     pub interrupt: &'t Interrupt,
 }
@@ -24,18 +26,18 @@ impl Caller for Terminal<'_> {
     fn measure(
         &self,
         scenario: &Source,
+        order: &Order,
         within: &Path,
         engine: &Running,
     ) -> Result<MeasuredRun, NoResult<Failure>> {
         let place = Place { within, repeat: None, overseer: Some(engine) };
-        let made = resolve(scenario)
-            .map_err(Failure::from)
-            .and_then(|resolved| measured(resolved, place, self.displays, self.interrupt));
+        let made = self.machines.measured(scenario, order, place, self.displays, self.interrupt);
         self.interrupt.done();
         made.map_err(|failure| {
             let message = failure.message();
             match failure.exit {
                 Exit::Input | Exit::Bug => NoResult::Machine { failure, message },
+                _ if self.machines.are_incomplete() => NoResult::Machine { failure, message },
                 _ => NoResult::Run(message),
             }
         })

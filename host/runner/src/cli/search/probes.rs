@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
 use super::super::loads::{self, Amount};
-use super::super::measure::{Overseer, Place, measured};
+use super::super::machines::Machines;
+use super::super::measure::{Overseer, Place};
 use super::super::watch::Displays;
 use model::arrival::Arrival;
 use model::units::Nanos;
@@ -20,7 +21,7 @@ use search::slo::Tier;
 use search::watch::{Alarm, Progress, Watch};
 use search::{Load, Outcome, Probe, Report};
 use session::live::{Phase, Snapshot};
-use session::{MeasuredRun, Source, resolve};
+use session::{MeasuredRun, Source};
 
 /// Findings that are no reason to leave a run out, because they are about the server: requests that
 /// failed or were not sent miss the objectives.
@@ -30,6 +31,7 @@ pub(super) struct Probes<'p> {
     pub source: &'p Source,
     /// The folder in which each run gets a folder.
     pub within: &'p Path,
+    pub machines: &'p Machines,
     pub displays: &'p Displays,
     pub interrupt: &'p Interrupt,
 }
@@ -43,16 +45,13 @@ impl Probes<'_> {
         left: Option<Duration>,
     ) -> Result<(Report, String), Failure> {
         let began = Instant::now();
-        let source = loads::with(
-            self.source,
-            Amount {
-                load: probe.load,
-                at: probe.at,
-                requests: Some(probe.requests),
-                seed: Some(probe.seed),
-            },
-        );
-        let resolved = resolve(&source)?;
+        let amount = Amount {
+            load: probe.load,
+            at: probe.at,
+            requests: Some(probe.requests),
+            seed: Some(probe.seed),
+        };
+        let source = loads::with(self.source, amount);
         let guard = Guard {
             watch: (probe.load == Load::Rate).then(|| Mutex::new((Watch::new(1.0), None))),
             sends_for: probe.seconds.and_then(|own| Duration::try_from_secs_f64(own).ok()),
@@ -60,7 +59,8 @@ impl Probes<'_> {
             is_late: AtomicBool::new(false),
         };
         let place = Place { within: self.within, repeat: None, overseer: Some(&guard) };
-        let measured = measured(resolved, place, self.displays, self.interrupt);
+        let measured =
+            self.machines.measured(&source, &amount, place, self.displays, self.interrupt);
         self.interrupt.done();
         let measured = measured?;
         let folder = measured.folder.path().file_name().unwrap_or_default();

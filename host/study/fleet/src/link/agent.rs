@@ -161,6 +161,11 @@ impl Member {
         self.welcome.as_ref().map_or("", |welcome| &welcome.began)
     }
 
+    /// The run of a study, as rank 0 gave it.
+    pub fn order(&self) -> Option<&str> {
+        self.welcome.as_ref()?.order.as_deref()
+    }
+
     /// Reports the plan: its digest, and the facts to record of this machine.
     pub fn prepared(&self, plan: &str, facts: Value) {
         self.command(Command::Prepared(plan.to_owned(), facts));

@@ -45,6 +45,8 @@ pub struct Listen {
 pub struct Offer {
     /// The time when the run began, opaque here.
     pub began: String,
+    /// The run of a study, opaque here.
+    pub order: Option<String>,
     /// The existing folder for the agents' records.
     pub records: PathBuf,
     /// The largest number of bytes of records from one agent.
@@ -153,6 +155,11 @@ impl Coordinator {
         self.address
     }
 
+    /// The clock by which it decides.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// The switch that stops the run.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.commands.clone())
@@ -190,6 +197,7 @@ impl Coordinator {
             verdict: Some(verdict),
             board: board.clone(),
             began: offer.began,
+            order: offer.order,
             copies: copies.clone(),
             written,
             links: Links::default(),

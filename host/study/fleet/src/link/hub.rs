@@ -64,6 +64,7 @@ pub(super) struct Hub {
     pub(super) verdict: Option<Verdict>,
     pub(super) board: Board,
     pub(super) began: String,
+    pub(super) order: Option<String>,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
     /// The number of written bytes of them. While a disk is slow the copies are locked, and nobody
     /// here waits for a disk.
@@ -130,6 +131,7 @@ impl Hub {
                     index: rank,
                     of: self.machine.seats().len() as u32,
                     began: self.began.clone(),
+                    order: self.order.clone(),
                     records: self.written[rank as usize].load(Ordering::Relaxed),
                 };
                 if let Some(link) = self.links.0.get_mut(&conn) {

@@ -25,7 +25,7 @@ async fn four_agents_are_one_run() {
     for (rank, agent) in (0..4_u32).zip(agents) {
         let (joined, start, clock) = agent.await.unwrap().unwrap();
         assert_eq!(joined.slice(), (rank, 4));
-        assert_eq!(joined.began(), BEGAN);
+        assert_eq!((joined.began(), joined.order()), (BEGAN, Some("7")));
         // The true offset lies between two readings; the agent's instant is within the bound of
         // it.
         let before = i128::from(bench.clock.now().0);

@@ -394,7 +394,13 @@ fn an_agent_repeats_its_messages() {
     use crate::wire::Welcome;
 
     let welcome = |records| {
-        Message::Welcome(Box::new(Welcome { index: 1, of: 2, began: String::new(), records }))
+        Message::Welcome(Box::new(Welcome {
+            index: 1,
+            of: 2,
+            began: String::new(),
+            order: None,
+            records,
+        }))
     };
     let mut agent = Agent::default();
     assert!(agent.again().is_empty());

@@ -87,6 +87,11 @@ impl Agent {
         Ok(Agent { member, started, local, clock, work, connections })
     }
 
+    /// The run of a study; `None` if the command line alone describes the run.
+    pub fn order(&self) -> Option<&str> {
+        self.member.order()
+    }
+
     /// Resolves this process's slice of the run. Fails if the scenario is wrong, or a file cannot
     /// be read.
     pub fn resolve(&self, mut source: Source) -> Result<ResolvedRun, FleetError> {

@@ -16,6 +16,7 @@ use model::units::Nanos;
 use session::stages::StartedRun;
 use session::{CheckedRun, Measurements, Record, Threads};
 
+use super::agent::Agent;
 use super::combine::combine;
 use super::connections::{Connections, version};
 use super::error::{FleetError, make};
@@ -62,7 +63,15 @@ pub struct Coordinator {
     /// The place of this process.
     pub place: Place,
     pub token: Token,
+    /// The run of a study, for the agents; `None` if the command line alone describes the run.
+    pub order: Option<String>,
 }
+
+/// The order that ends a study.
+pub const OVER: &str = "over";
+
+/// The time for which the end of a study waits for the other processes.
+const DISMISS: Duration = Duration::from_secs(15);
 
 /// The reason why a fleet made no run, and the reason of the agent in this process if it has one.
 pub struct NotStarted<E> {
@@ -105,7 +114,8 @@ impl Coordinator {
         let run = checked.begin(record, Threads).map_err(FleetError::from)?;
         let records = run.folder().path().join("agents");
         make(&records)?;
-        let offer = Offer { began, records: records.clone(), most_records: MOST_RECORDS };
+        let order = self.order.clone();
+        let offer = Offer { began, order, records: records.clone(), most_records: MOST_RECORDS };
         let made = self.gather_and_run(&run, offer, interrupts, monitor, agent);
         let (endings, start) = made.inspect_err(|_| {
             let _ = std::fs::remove_dir_all(&records);
@@ -123,6 +133,39 @@ impl Coordinator {
         Ok(CombinedRun { run, made, kept })
     }
 
+    /// Tells all processes that the study is over, at this time. A process that does not come soon
+    /// is not waited for.
+    pub fn dismiss(
+        self,
+        now: &jiff::Timestamp,
+        interrupts: &impl Interrupts,
+    ) -> Result<(), FleetError> {
+        let connections = Connections::start()?;
+        let settings = Settings { wait: DISMISS.min(self.settings.wait), ..self.settings };
+        make(&settings.scratch)?;
+        let coordinator = connections.wait(listening(&settings, &self.place, &self.token))?;
+        let port = coordinator.address().port();
+        let place = Place { host: "127.0.0.1".to_owned(), port, ..self.place.clone() };
+        let offer = Offer {
+            began: now.to_string(),
+            order: Some(OVER.to_owned()),
+            records: settings.scratch.clone(),
+            most_records: MOST_RECORDS,
+        };
+        let version = version()?;
+        std::thread::scope(|scope| {
+            let own = scope.spawn(|| {
+                let joined = Agent::join(&settings, place, self.token, None);
+                joined.map(|agent| agent.decline(OVER.to_owned()))
+            });
+            let size = self.place.size;
+            let gathering = gather(&settings, size, version, coordinator, offer, interrupts);
+            // Every process declines, so there is no run.
+            let _ = connections.wait(gathering);
+            ended(own)
+        })
+    }
+
     /// Gathers all processes, this one among them, and has them make the load. Returns their
     /// endings, and the start instant.
     fn gather_and_run<M: Monitor>(
@@ -135,15 +178,10 @@ impl Coordinator {
     ) -> Result<(Vec<link::Ending>, Nanos), NotStarted<M::Failure>> {
         let connections = Connections::start()?;
         let version = version()?;
-        let (clock, size) = (Clock::start(), self.place.size);
-        let listen = Listen {
-            address: format!("[::]:{}", self.place.port),
-            token: self.token,
-            clock,
-            timing: self.settings.timing(),
-        };
-        let coordinator = connections.wait(bind(listen, self.place.port));
-        let coordinator = coordinator.map_err(FleetError::from)?;
+        let size = self.place.size;
+        let listening = listening(&self.settings, &self.place, &self.token);
+        let coordinator = connections.wait(listening).map_err(FleetError::from)?;
+        let clock = coordinator.clock();
         let port = coordinator.address().port();
         monitor.listening(port);
         let local = Local::default();
@@ -195,7 +233,18 @@ fn ended<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Listens on every address of this machine.
-async fn bind(listen: Listen, port: u16) -> Result<link::Coordinator, link::BindError> {
+async fn listening(
+    settings: &Settings,
+    place: &Place,
+    token: &Token,
+) -> Result<link::Coordinator, link::BindError> {
+    let port = place.port;
+    let listen = Listen {
+        address: format!("[::]:{port}"),
+        token: token.clone(),
+        clock: Clock::start(),
+        timing: settings.timing(),
+    };
     match link::Coordinator::bind(listen.clone()).await {
         Ok(coordinator) => Ok(coordinator),
         // A machine without IPv6.

@@ -8,6 +8,7 @@ use load::pace::Signal;
 use session::Ending;
 
 /// The settings of every process of a fleet.
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The time for which rank 0 waits for the other processes.
     pub wait: Duration,

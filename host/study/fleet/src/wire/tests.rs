@@ -18,6 +18,7 @@ fn frames() -> Vec<Frame> {
             index: 3,
             of: 4,
             began: "2026-01-02T03:04:05Z".to_owned(),
+            order: Some("{}".to_owned()),
             records: 0,
         })),
         Message::Prepared { plan: "cd".repeat(32), facts: json!({"cores": 8}) },

@@ -86,7 +86,12 @@ impl Setup {
     pub(super) fn offer(&self) -> Offer {
         let records = self.folder.path().join("records");
         std::fs::create_dir_all(&records).unwrap();
-        Offer { began: BEGAN.to_owned(), records, most_records: 1 << 30 }
+        Offer {
+            began: BEGAN.to_owned(),
+            order: Some("7".to_owned()),
+            records,
+            most_records: 1 << 30,
+        }
     }
 
     pub(super) fn join(&self, port: u16, rank: u32, size: u32) -> Join {

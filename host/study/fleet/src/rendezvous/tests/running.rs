@@ -133,3 +133,16 @@ fn an_agent_that_only_answers_for_its_clock_is_lost() {
     assert!(rank == 1 && why.contains("no figures, records or ending for 600 s"));
     assert_eq!(events.last(), Some(&&Event::Over));
 }
+
+/// A process whose part is over comes again for the next run of a study, before rank 0 has ended
+/// this one: it is neither taken nor refused, and asks again.
+#[test]
+fn a_process_that_has_finished_waits_for_the_next_run() {
+    let mut scene = Scene::running(2);
+    scene.on(Input::Finished(11, finished()));
+    let again = Hello { instance: 7, ..Scene::hello(1, 2) };
+    assert_eq!(scene.on(Input::Hello(12, again)), [Action::Close(12)]);
+    // The first instance may still come back for the end of its part.
+    let back = scene.on(Input::Hello(13, Scene::hello(1, 2)));
+    assert!(back.contains(&Action::Welcome(13, 1)), "{back:?}");
+}
