@@ -2,6 +2,7 @@
 //!
 //! - `processes`: the requests of all together, refused and lost processes, and interrupts.
 //! - `shown`: the fleet's figures on rank 0 while the run goes on, devices, and notes on flags.
+//! - `studies`: sweeps, searches and labs whose every run is a fleet's.
 //! - `starters`: Open MPI, Slurm, the variables of Kubernetes, and clocks that are not alike.
 //! - `clocks`: a clock that is set during a run, and ways that are not equally long.
 //! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
@@ -11,6 +12,7 @@ mod networks;
 mod processes;
 mod shown;
 mod starters;
+mod studies;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -80,11 +82,16 @@ impl Fleet {
 
     /// The process of a rank, in a folder of its own.
     fn command(&self, rank: u32, flags: &str) -> Command {
+        self.process(rank, "fleet ../together.toml", flags)
+    }
+
+    /// The process of a rank that runs some command, in a folder of its own.
+    fn process(&self, rank: u32, line: &str, flags: &str) -> Command {
         let folder = self.path().join(format!("rank{rank}"));
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = runner();
         command
-            .args(["fleet", "../together.toml"])
+            .args(words(line))
             .args(words(FLAGS))
             .args(["--host", &self.engine, "--port", self.mock.port()])
             .args(words(flags))
