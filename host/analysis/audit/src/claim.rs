@@ -8,6 +8,7 @@
 mod aiperf;
 mod benchmark_report;
 mod block;
+mod dashboard;
 mod definition;
 mod document;
 mod endpoints;
@@ -52,6 +53,9 @@ pub struct Claim {
     /// Engine, version, hardware and launch command, as far as the source states them.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
+    /// The instant that it states as its date, in UTC: `2026-04-17T06:30:00Z`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
     /// The model, as named there.
     pub model: Option<String>,
     /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
@@ -133,6 +137,10 @@ model::words! {
         GenaiBench = "genai-bench",
         /// MLPerf Endpoints.
         Endpoints = "endpoints",
+        /// InferenceX, by SemiAnalysis.
+        Inferencex = "inferencex",
+        /// vLLM's perf-eval.
+        PerfEval = "perf-eval",
         /// A block of that family that none of these tools writes.
         Unknown = "unknown",
     }
@@ -155,6 +163,8 @@ impl Tool {
             Tool::Evalscope => "evalscope perf",
             Tool::GenaiBench => "genai-bench",
             Tool::Endpoints => "MLPerf Endpoints",
+            Tool::Inferencex => "InferenceX",
+            Tool::PerfEval => "vLLM's perf-eval",
             Tool::Unknown => "an unknown tool",
         }
     }

@@ -14,10 +14,10 @@ use audit::{github, text};
 ///
 /// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, whether alone, in a log, or
 /// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf, GenAI-Perf,
-/// inference-perf, evalscope, genai-bench and MLPerf Endpoints, and llm-d's Benchmark Report;
-/// SGLang's JSON lines; LMDeploy's CSV. The format is detected from the content. The figures of
-/// each result are checked against each other; for a wrong figure, the audit names the formula that
-/// would have produced it.
+/// inference-perf, evalscope, genai-bench and MLPerf Endpoints, rows of InferenceX and perf-eval,
+/// and llm-d's Benchmark Report; SGLang's JSON lines; LMDeploy's CSV. The format is detected from
+/// the content. The figures of each result are checked against each other; for a wrong figure, the
+/// audit names the formula that would have produced it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner audit results.md                            every block of a page, and the page's own tables\n  \

@@ -93,8 +93,8 @@ impl Entry {
     }
 }
 
-/// The results of other tools in a file. They start when their file was written, because few tools
-/// state a date. Only figures that equal a figure of ours by definition are kept.
+/// The results of other tools in a file. They start when their file was written, unless they state
+/// a date. Only figures that equal a figure of ours by definition are kept.
 fn imported(path: &Path) -> Result<Vec<Entry>, StoreError> {
     let own = absolute(path)?;
     let (written, content) = content(path)
@@ -108,7 +108,8 @@ fn imported(path: &Path) -> Result<Vec<Entry>, StoreError> {
     let audited = audit::claims(&document.claims).into_iter().zip(1..);
     let entries = audited.map(|(audited, number)| {
         let (claim, verdict) = (&audited.claim, Some(audited.verdict.to_string()));
-        let row = Row { path: place(number), started: written.clone(), verdict, ..stated(claim) };
+        let started = claim.date.as_deref().map_or_else(|| written.clone(), start);
+        let row = Row { path: place(number), started, verdict, ..stated(claim) };
         Entry { row, figures: equal_figures(claim) }
     });
     Ok(entries.collect())

@@ -1,5 +1,6 @@
 //! Runs made up by hand, and an index in a folder of the test.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -454,6 +455,14 @@ fn results_of_other_tools_are_rows_with_equal_figures() {
             assert_eq!(has("ttft-any.mean"), tool == "vllm", "{case}");
         }
     }
+    let dated = read("perf-eval");
+    assert_eq!(dated[0].row.started, "2026-02-10T00:24:44.000Z");
+    assert_eq!(dated[0].row.engine_version.as_deref(), Some("v0.13.0"));
+    assert!(dated[0].figures.iter().any(|figure| figure.name == "tpot-last-token.p99"));
+    let mut points = read("inferencex");
+    points.extend(read("inferencex-agentic"));
+    let scenarios: BTreeSet<_> = points.iter().map(|point| &point.row.key.scenario).collect();
+    assert_eq!((points.len(), scenarios.len()), (3, 3));
     let error = read_error(&cases.join("unknown-json/input.json"));
     assert!(error.contains("unknown-json"), "{error}");
 }

@@ -51,7 +51,8 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             "itl" = "itl": "gaps between chunks, pooled over requests";
             "e2e" = "e2e": "end marker - sent";
         },
-        Tool::Vllm => definitions! {
+        // The other two run vLLM's client, InferenceX a copy of it.
+        Tool::Vllm | Tool::Inferencex | Tool::PerfEval => definitions! {
             "ttft" = "ttft-any": "first chunk of any kind, including a role-only chunk, - sent";
             "tpot" = "tpot-last-token": "(e2e - ttft) / (n - 1), n > 1";
             "itl" = "itl": "gaps between chunks, pooled over requests";

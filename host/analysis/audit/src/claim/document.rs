@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::json::{self, Object};
 use super::quote::Quote;
 use super::{
-    Claim, MOST_BYTES, ReadError, Source, aiperf, benchmark_report, endpoints, evalscope, flat,
-    genai_bench, guidellm, in_order, inference_perf, page, seek, table, yaml,
+    Claim, MOST_BYTES, ReadError, Source, aiperf, benchmark_report, dashboard, endpoints,
+    evalscope, flat, genai_bench, guidellm, in_order, inference_perf, page, seek, table, yaml,
 };
 
 /// The content of a file.
@@ -22,7 +22,7 @@ pub struct Document {
 /// The kinds of contents that a file may have, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
     JSON of vllm bench serve, guidellm, AIPerf, GenAI-Perf, inference-perf, evalscope, genai-bench or MLPerf Endpoints, \
-    llm-d's Benchmark Report as YAML or JSON, \
+    rows of InferenceX or perf-eval, llm-d's Benchmark Report as YAML or JSON, \
     JSON lines of SGLang or vLLM, or LMDeploy's csv";
 
 /// True if a text is llm-d's Benchmark Report as YAML: its keys stand at the beginning of lines.
@@ -165,6 +165,8 @@ fn read_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>
         aiperf::read(object, tool, source)
     } else if let Some(tool) = flat::tool(object) {
         flat::read(object, tool, source)
+    } else if let Some(tool) = dashboard::tool(object) {
+        dashboard::read(object, tool, source)
     } else if inference_perf::is_summary(object) {
         inference_perf::read(object, source)
     } else if evalscope::is_summary(object) {

@@ -25,6 +25,8 @@ Tool = Literal[
     "evalscope",
     "genai-bench",
     "endpoints",
+    "inferencex",
+    "perf-eval",
     "unknown",
 ]
 """The tool that wrote a claim.
@@ -41,6 +43,8 @@ Tool = Literal[
 - `evalscope`: `evalscope perf`.
 - `genai-bench`: SGLang's genai-bench.
 - `endpoints`: MLPerf Endpoints.
+- `inferencex`: InferenceX, by SemiAnalysis.
+- `perf-eval`: vLLM's perf-eval.
 - `unknown`: A block of that family that none of these tools writes.
 """
 
@@ -189,6 +193,8 @@ class Claim:
     """The tool that wrote it."""
     about: About | None
     """Engine, version, hardware and launch command, as far as the source states them."""
+    date: str | None
+    """The instant that it states as its date, in UTC: `2026-04-17T06:30:00Z`."""
     model: str | None
     """The model, as named there."""
     scenario: str | None
@@ -211,6 +217,7 @@ class Claim:
             source=Source.from_json(value["source"]),
             tool=value["tool"],
             about=optional(About.from_json, value.get("about")),
+            date=value.get("date"),
             model=value.get("model"),
             scenario=value.get("scenario"),
             asked=Settings.from_json(value["asked"]),
