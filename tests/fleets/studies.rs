@@ -42,15 +42,11 @@ fn a_sweep_on_four_processes_is_the_sweep_of_one() {
 
     let fleet = Fleet::new(3);
     let flags = "--rates 40,90 --num-prompts 41";
-    let ended = conducted(&fleet, "sweep ../together.toml", flags).with_code(0);
-    assert_eq!(
-        ended.stdout.lines().filter(|line| line.ends_with("valid")).count(),
-        2,
-        "{ended:#?}"
-    );
+    conducted(&fleet, "sweep ../together.toml", flags);
     let alone = format!("{flags} --seed 7");
     let mut command = fleet.process(9, "sweep ../together.toml", &alone);
-    run_patiently(command.env_remove("RUNNER_FLEET_RANK")).with_code(0);
+    run_patiently(command.env_remove("RUNNER_FLEET_RANK"));
+    assert_eq!(made(&fleet, "rank9").len(), 2);
     for ((one, _), (many, shares)) in made(&fleet, "rank9").iter().zip(made(&fleet, "rank0")) {
         let [one, many] = [measured(one), measured(&many)];
         assert_eq!((due(&one), digests(&one)), (due(&many), digests(&many)));
@@ -64,7 +60,8 @@ fn a_sweep_on_four_processes_is_the_sweep_of_one() {
 fn a_search_stops_a_run_on_every_process_and_goes_on() {
     let mock = Mock::start(&["--batching", "slots=2,step=8ms"]);
     let fleet = Fleet::against(3, mock);
-    let flags = "--slo ttft.p90<1s --start 120 --least 100 --most 120 --loads 2 --no-confirm --run-for 40s";
+    let flags =
+        "--slo ttft.p90<1s --start 120 --least 100 --most 120 --loads 2 --no-confirm --run-for 25s";
     let ended = conducted(&fleet, "search ../together.toml", flags).with_code(6);
     assert!(ended.stdout.contains("surely fails at 100 req/s"), "{ended:#?}");
     let runs = made(&fleet, "rank0");

@@ -1,7 +1,7 @@
 //! The machines that measure the runs of a study: this one, or a fleet.
 //!
-//! With `--fleet`, every process of the fleet has the same command line. Rank 0 decides on each run,
-//! and its order describes the run to the other processes.
+//! With `--fleet`, every process of the fleet has the same command line. Rank 0 decides on each
+//! run, and its order describes the run to the other processes.
 
 use std::path::Path;
 use std::process::ExitCode;

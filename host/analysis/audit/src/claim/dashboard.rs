@@ -1,6 +1,6 @@
-//! Rows of dashboards, a point of a configuration each: InferenceX's (`utils/process_result.py`,
-//! `utils/agentic/aggregation` and its API) and vLLM's perf-eval's (`lib/ingest_perf.py`). Times are
-//! in seconds, and throughput is per device.
+//! Rows of dashboards: a row for each load of a configuration. InferenceX's are by
+//! `utils/process_result.py`, `utils/agentic/aggregation` and its API; vLLM's perf-eval's are by
+//! `lib/ingest_perf.py`. Times are in seconds, and throughput is per device.
 //!
 //! Throughput of the whole engine needs the number of devices. Sizes of parallel groups are not
 //! that number, so a row without it keeps no throughput. `*_intvty` is 1/TPOT, and is left out.
@@ -165,7 +165,7 @@ fn instant(text: &str) -> Option<String> {
     instant.map(|instant| instant.to_string())
 }
 
-/// The requests of an agentic row. Its totals include those of the warm-up.
+/// The requests of an agentic row. Its totals include requests of the warm-up.
 fn requests(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
     lookup.inner(object, "request_accounting", |lookup, counts| {
         lookup.state_count(claim, (counts, "records_profiled"), "requests.successful");
