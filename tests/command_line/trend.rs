@@ -76,6 +76,15 @@ fn a_step_is_suspected_and_then_confirmed() {
     // The result stays, for a later process and for the page.
     let page = runner_in(folder.path(), "trend --metric tpot.mean --format html").with_code(6);
     assert!(page.stdout.contains("confirmed") && page.stdout.contains("<svg"), "{page:#?}");
+    // An invalid run is no point: here most requests fail.
+    let fault = ["--ttft", "1ms", "--itl", "5ms", "--fault", "kind = \"http-error\", share = 0.8"];
+    let failing = Mock::start(&fault);
+    let broken = "run chat.toml --allow-invalid --no-progress --num-prompts 10 --output-dir broken";
+    runner_in(folder.path(), &format!("{broken} --base-url {}", failing.url));
+    runner_in(folder.path(), "store add broken --tag version=broken").with_code(0);
+    let left_out = runner_in(folder.path(), "trend --metric tpot.mean --format json");
+    let left_out = left_out.with_stderr(6, "note: 1 invalid run left out").json();
+    assert_eq!(left_out["series"][0]["points"].as_array().unwrap().len(), 8, "{left_out:#}");
     // A run by another method is never compared: here with a time limit for each request.
     let other = "run chat.toml --allow-invalid --no-progress --output-dir v8 --request-timeout 9s";
     runner_in(folder.path(), &format!("{other} --base-url {}", old.url)).with_code(0);

@@ -126,3 +126,27 @@ fn interrupted_pair_compares_its_finished_turns() {
     let paired = std::fs::read_to_string(only(folder.path()).join("paired.json")).unwrap();
     assert!(paired.matches("gateway/").count() >= 2, "{paired}");
 }
+
+/// A server that is gone in the second turn ends the pair. Every measured run is listed, and the
+/// whole turn is compared.
+#[test]
+fn a_side_that_goes_leaves_the_measured_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Mock::start(&["--ttft", "5ms", "--itl", "2ms"]);
+    let gateway = Mock::start(&["--ttft", "5ms", "--itl", "2ms"]);
+    let text = SCENARIO.replace("turns = 5", "turns = 100").replace("= 63", "= 2000");
+    scenario(folder.path(), &text, [&engine.url, &gateway.url]);
+    let mut command = runner();
+    command.args(words("run pair.toml --allow-invalid --no-progress")).current_dir(folder.path());
+    let mut process = Process::start(&mut command);
+    process.until("a turn", |process| process.stderr().contains("gateway 1: "));
+    drop(gateway);
+    let ended = process.end().with_code(5);
+    let paired = only(folder.path());
+    let listed = std::fs::read_to_string(paired.join("paired.json")).unwrap();
+    let on_disk = |side: &str| runs(&paired.join(side)).map_or(0, |runs| runs.len());
+    for side in ["engine", "gateway"] {
+        assert_eq!(listed.matches(&format!("\"{side}/")).count(), on_disk(side), "{listed}");
+    }
+    assert!(ended.stdout.contains("gateway against engine"), "{ended:#?}");
+}

@@ -178,8 +178,8 @@ impl Series {
                     Some(false) => " (better)",
                     None => "",
                 };
-                let p = if step.p < 0.001 { "< 0.001".into() } else { format!("{:.3}", step.p) };
-                format!("{share}{word} between {} and {}, p {p}", step.last_good, step.first_bad)
+                let (from, to, p) = (&step.last_good, &step.first_bad, probability(step.p));
+                format!("{share}{word} between {from} and {to}, p {p}")
             }
             _ => "no step is shown".to_owned(),
         }
@@ -259,6 +259,11 @@ pub fn confirm(old: &[f64], new: &[f64]) -> Confirmation {
     };
     let verdict = if p <= CONFIRMING_LEVEL { Verdict::Confirmed } else { Verdict::Refuted };
     Confirmation { difference, p, verdict }
+}
+
+/// A probability as text.
+pub fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
 /// True if a step makes a figure worse.

@@ -116,18 +116,18 @@ fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failur
         let order = serde_json::from_str(order).map_err(Failure::cannot("read rank 0's order"))?;
         Ok(scenarios.ordered(&lab, &order)?)
     };
-    let mut text_out = String::new();
+    let mut conclusions = String::new();
     let code = machines.conduct(ordered, &interrupt, || {
-        let read = Read { path, text: &text, home: &home, lab: &lab, scenarios: &scenarios };
-        let (code, text) = run(args, &read, words, &folder, &machines, &interrupt)?;
-        text_out = text;
+        let file = LabFile { path, text: &text, home: &home, lab: &lab, scenarios: &scenarios };
+        let (code, found) = run(args, &file, words, &folder, &machines, &interrupt)?;
+        conclusions = found;
         Ok(code)
     })?;
-    Ok((code, text_out))
+    Ok((code, conclusions))
 }
 
-/// A lab as it was read.
-struct Read<'l> {
+/// A lab file, with its scenarios.
+struct LabFile<'l> {
     path: &'l String,
     text: &'l str,
     home: &'l Home,
@@ -138,13 +138,13 @@ struct Read<'l> {
 /// Runs a lab in its folder, or resumes it.
 fn run(
     args: &Args,
-    read: &Read<'_>,
+    file: &LabFile<'_>,
     words: Vec<String>,
     folder: &Path,
     machines: &Machines,
     interrupt: &Interrupt,
 ) -> Result<(ExitCode, String), Failure> {
-    let Read { path, text, home, lab, scenarios } = *read;
+    let LabFile { path, text, home, lab, scenarios } = *file;
     let saved = SavedLab {
         version: lab::journal::VERSION,
         path: path.clone(),

@@ -73,9 +73,12 @@ pub(super) fn measured_together(
     interrupt: &Interrupt,
 ) -> Result<Vec<MeasuredRun>, Failure> {
     let clock = Clock::start();
-    let mut begun_runs = Vec::new();
+    let mut begun_runs: Vec<(StartedRun<Threads>, Dial, Gate)> = Vec::new();
     for resolved in resolved {
-        let (run, connect) = begun(resolved, Place { within, repeat: None, overseer: None })?;
+        let begun = begun(resolved, Place { within, repeat: None, overseer: None });
+        let (run, connect) = begun.inspect_err(|_| {
+            begun_runs.iter().for_each(|(run, ..)| run.folder().discard_unbegun());
+        })?;
         let gate = Gate::new(clock);
         begun_runs.push((run.behind(gate.clone()), connect, gate));
     }

@@ -13,6 +13,7 @@ use super::{lab, store as index};
 use model::number::plural;
 use report::over_time;
 use result::figure::Figure;
+use result::finding::Verdict;
 use runs::folder::RunFolder;
 use store::{Entry, Mode, Row, Store, Stored};
 use trend::{Class, Confirmed, Key, Method, Run, Series, Step, Trends, confirm, judge};
@@ -128,7 +129,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 /// The series of the chosen runs, judged.
 fn judged(store: &Store, args: &Args) -> Result<Trends, Failure> {
-    let rows = store.runs(&args.filters.filter(None))?;
+    let mut rows = store.runs(&args.filters.filter(None))?;
+    let all = rows.len();
+    rows.retain(|row| row.verdict.as_deref() != Some(Verdict::Invalid.name()));
+    if rows.len() < all {
+        let left_out = plural((all - rows.len()) as u64, "invalid run");
+        tell(format_args!("note: {left_out} left out"));
+    }
     let names: Vec<String> = match args.metrics.as_slice() {
         [] => FIGURES.map(str::to_owned).to_vec(),
         chosen => chosen.iter().map(ToString::to_string).collect(),
@@ -156,7 +163,7 @@ fn judged(store: &Store, args: &Args) -> Result<Trends, Failure> {
     }
     if series.is_empty() {
         return Err(Failure::input(
-            "the index has no run that fits; add runs with `runner store add`, or change the filters",
+            "the index has no valid run that fits; add runs with `runner store add`, or change the filters",
         ));
     }
     let confirmed = store.confirmations()?;
@@ -221,13 +228,13 @@ fn confirm_steps(store: &mut Store, trends: &Trends, path: &Path) -> Result<Exit
             time: jiff::Timestamp::now().to_string(),
         })?;
         tell(format_args!(
-            "{}, {}: {} by {} and {} runs, p {:.4}",
+            "{}, {}: {} by {} and {} runs, p {}",
             series.figure,
             series.key.label(),
             found.verdict.name(),
             old.len(),
             new.len(),
-            found.p
+            trend::probability(found.p)
         ));
     }
     Failure::of_any(Exit::Input, missing).map(|()| ExitCode::SUCCESS)

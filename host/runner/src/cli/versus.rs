@@ -118,15 +118,8 @@ pub(super) fn exec(
         if interrupt.came() {
             break;
         }
-        let runs = paired.turn(pairing, (turn, &plan), &folder, (&displays, interrupt));
+        let (runs, failure) = paired.turn(pairing, (turn, &plan), &folder, (&displays, interrupt));
         interrupt.done();
-        let runs = match runs {
-            Ok(runs) => runs,
-            Err(failure) => {
-                first_failure = first_failure.or(Some(failure.report()));
-                break;
-            }
-        };
         for (side, run) in runs {
             let own = &mut paired.sides[side];
             let path = run.folder.path().strip_prefix(&folder).unwrap_or(run.folder.path());
@@ -136,6 +129,10 @@ pub(super) fn exec(
             first_failure = first_failure.or(failed);
         }
         paired.write(&folder)?;
+        if let Some(failure) = failure {
+            first_failure = first_failure.or(Some(failure.report()));
+            break;
+        }
     }
     interrupt.between_runs(None);
     let compared = paired.compare(&folder, &Choice::Headline, output.allows_invalid());
@@ -192,21 +189,27 @@ impl Paired {
         replace(&folder.join(FILE), json(self)?.as_bytes())
     }
 
-    /// Measures a turn of every side. The first side of a turn is another each time, so that no
-    /// side always comes first.
+    /// Measures a turn of every side, up to the first failure. The first side of a turn is another
+    /// each time, so that no side always comes first.
     fn turn(
         &self,
         pairing: &Pairing,
         (turn, plan): (u64, &Plan),
         folder: &Path,
         (displays, interrupt): (&Displays, &Interrupt),
-    ) -> Result<Vec<(usize, MeasuredRun)>, Failure> {
+    ) -> (Vec<(usize, MeasuredRun)>, Option<Failure>) {
         let many = self.sides.len();
-        let run = |side: usize| resolve(&pairing.run(side, turn, plan, &self.chosen));
+        let run = |side: usize| {
+            resolve(&pairing.run(side, turn, plan, &self.chosen)).map_err(Failure::from)
+        };
         if self.chosen.order == PairOrder::Together {
-            let resolved: Result<Vec<_>, _> = (0..many).map(run).collect();
-            let measured = measured_together(resolved?, folder, displays, interrupt)?;
-            return Ok(measured.into_iter().enumerate().collect());
+            let resolved: Result<Vec<_>, Failure> = (0..many).map(run).collect();
+            let measured = resolved
+                .and_then(|resolved| measured_together(resolved, folder, displays, interrupt));
+            return match measured {
+                Ok(measured) => (measured.into_iter().enumerate().collect(), None),
+                Err(failure) => (Vec::new(), Some(failure)),
+            };
         }
         let mut runs = Vec::new();
         for place in 0..many {
@@ -216,10 +219,15 @@ impl Paired {
             }
             let within = folder.join(&self.sides[side].name);
             let place = Place { within: &within, repeat: None, overseer: None };
-            runs.push((side, measured(run(side)?, place, displays, interrupt)?));
+            let made =
+                run(side).and_then(|resolved| measured(resolved, place, displays, interrupt));
             interrupt.done();
+            match made {
+                Ok(made) => runs.push((side, made)),
+                Err(failure) => return (runs, Some(failure)),
+            }
         }
-        Ok(runs)
+        (runs, None)
     }
 
     /// Compares the turns that every side has finished.
