@@ -54,6 +54,10 @@ impl OnFleet {
     }
 }
 
+#[cfg_attr(
+    not(feature = "studies"),
+    allow(unused_variables, reason = "one machine needs neither orders nor their scenarios")
+)]
 impl Machines {
     /// Conducts a study. In a process whose rank is not 0, takes part in every run of it instead:
     /// `source` makes the scenario of a run from its order.
