@@ -28,6 +28,11 @@ use session::Source;
 
 const MOST: u64 = 100_000_000;
 
+/// Requests of a search without a limit: this multiple of the likely number, and as many as this
+/// number of loads takes at most.
+const OF_LIKELY: u64 = 8;
+const FULL_LOADS: u64 = 4;
+
 /// Find the highest load at which the engine keeps its service level objectives
 ///
 /// Runs at one load after the other. The results of earlier runs choose each load: first the load
@@ -96,7 +101,8 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_EACH", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST))]
     requests_each: u64,
-    /// Requests to spend on the search, at most
+    /// Requests to spend on the search, at most [default: 400000, more for a narrow --width or a
+    /// high --start; with --within or --preset no limit]
     #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_IN_ALL")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     requests_in_all: Option<u64>,
@@ -243,7 +249,10 @@ impl Args {
         config.width = self.width;
         config.alpha = self.alpha;
         config.requests_each = self.requests_each.max(16 * config.requests_least);
-        config.requests_in_all = self.requests_in_all;
+        let is_open_ended = self.preset.is_none() && self.within.is_none();
+        let full = FULL_LOADS * config.requests_at(config.start);
+        let usual = full.max(OF_LIKELY * config.likely_requests());
+        config.requests_in_all = self.requests_in_all.or(is_open_ended.then_some(usual));
         config.seconds_in_all = self.within.map(|most| most.0.as_secs_f64());
         config.loads = self.loads;
         config.seconds_least = config.seconds_least.max(self.run_for.0.as_secs_f64());
