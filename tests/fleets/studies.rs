@@ -55,7 +55,7 @@ fn a_sweep_on_four_processes_is_the_sweep_of_one() {
 }
 
 /// The engine answers some 20 requests per second. Rank 0 sees that the backlog of all processes
-/// grows, and stops the run on each; the next run goes on with all of them.
+/// grows, and stops the run on each process. All processes make the next run.
 #[test]
 fn a_search_stops_a_run_on_every_process_and_goes_on() {
     let mock = Mock::start(&["--batching", "slots=2,step=8ms"]);

@@ -1,6 +1,8 @@
 //! The class of the newest point: a pooled t-test of the latest points against the points before.
 
-use statistics::{mean, student, variance};
+use statistics::difference::StandardError;
+use statistics::moments::squares_about;
+use statistics::{dependence, mean, variance};
 
 use crate::point::{Run, points};
 use crate::{Class, Confirmed, Key, Point, Series, Step, Verdict, is_worse};
@@ -139,33 +141,13 @@ fn probability(before: &[Point], after: &[Point]) -> Option<f64> {
     if freedom < 1.0 {
         return None;
     }
-    let residuals = |values: &[f64]| -> Vec<f64> {
-        let centre = mean(values);
-        values.iter().map(|value| value - centre).collect()
-    };
-    let (old, new) = (residuals(&a), residuals(&b));
-    let squares: f64 = old.iter().chain(&new).map(|residual| residual * residual).sum();
-    let difference = mean(&b) - mean(&a);
-    if difference == 0.0 {
-        return Some(1.0);
-    }
-    let r = correlation(&old);
+    let (old, new) = (mean(&a), mean(&b));
+    let squares = squares_about(&a, old) + squares_about(&b, new);
+    let r = dependence::correlation(&a).clamp(0.0, MOST_CORRELATION);
     let error = (squares / freedom * (of_mean(a.len(), r) + of_mean(b.len(), r))).sqrt();
     // Rounding alone makes no step out of equal points.
-    let least = f64::EPSILON * 8.0 * (mean(&a).abs() + mean(&b).abs());
-    let error = error.max(least);
-    Some(student::two_sided(difference / error, freedom))
-}
-
-/// The correlation of a point with the point before it, from the residuals of a history; a
-/// negative one counts as none.
-fn correlation(residuals: &[f64]) -> f64 {
-    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
-    let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    if squares == 0.0 {
-        return 0.0;
-    }
-    (products / squares).clamp(0.0, MOST_CORRELATION)
+    let error = error.max(f64::EPSILON * 8.0 * (old.abs() + new.abs()));
+    Some(StandardError { error, freedom }.probability(new - old))
 }
 
 /// The variance of the mean of `count` points, as a share of the variance of a point. Points at the

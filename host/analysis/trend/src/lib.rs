@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use result::figure::{Better, Figure};
-use statistics::student;
+use statistics::difference::StandardError;
 
 pub use judge::{LEAST_HISTORY, LEVEL, RECENT, WINDOW, judge};
 pub use point::{Method, Run};
@@ -237,26 +237,18 @@ pub struct Confirmation {
 }
 
 /// Tests whether two versions differ, by runs that were interleaved on one day: Welch's t-test at
-/// [`CONFIRMING_LEVEL`]. Fewer than two runs of a version refute nothing and confirm nothing:
-/// the probability is 1.
+/// [`CONFIRMING_LEVEL`]. With fewer than two runs of a version the probability is 1.
 pub fn confirm(old: &[f64], new: &[f64]) -> Confirmation {
     let difference = statistics::mean(new) - statistics::mean(old);
-    let moments = |values: &[f64]| {
+    let of_mean = |values: &[f64]| {
         let count = values.len() as f64;
-        Some((statistics::variance(values)? / count, count - 1.0))
+        let error = (statistics::variance(values)? / count).sqrt();
+        Some(StandardError { error, freedom: count - 1.0 })
     };
-    let p = match (moments(old), moments(new)) {
-        (Some((a, a_freedom)), Some((b, b_freedom))) => {
-            let error = (a + b).sqrt();
-            let freedom = (a + b).powi(2) / (a * a / a_freedom + b * b / b_freedom);
-            match () {
-                () if difference == 0.0 => 1.0,
-                () if error == 0.0 => 0.0,
-                () => student::two_sided(difference / error, freedom),
-            }
-        }
-        _ => 1.0,
-    };
+    let p = of_mean(old).zip(of_mean(new)).map_or(1.0, |(a, b)| {
+        let both = StandardError { error: a.error.hypot(b.error), freedom: a.joint_freedom(b) };
+        both.probability(difference)
+    });
     let verdict = if p <= CONFIRMING_LEVEL { Verdict::Confirmed } else { Verdict::Refuted };
     Confirmation { difference, p, verdict }
 }

@@ -212,7 +212,8 @@ impl Decoder {
 
     /// Shows the plugin the head of a reply, and keeps the overhead that a gateway states there.
     fn begin(&mut self, answer: &mut Answer, beginning: &Beginning) {
-        answer.counts.extend(gateway::overhead(&beginning.head.headers));
+        let overhead = gateway::overhead(&beginning.head.headers);
+        answer.gateway_overhead = overhead.or(answer.gateway_overhead);
         match self.dialect.begin(&beginning.head) {
             Ok(state) => answer.fold = Some(Fold::new(state).framed(beginning.is_raw)),
             Err(error) => self.fault(answer, &Frames::default(), &error),

@@ -28,12 +28,15 @@ impl Artifacts {
 
     /// The folder of files that are kept between runs; none if there is no home.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let usual = || {
-            let base = variable("XDG_CACHE_HOME").map(PathBuf::from);
-            let base = base.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
-            base.map(|base| base.join("runner"))
-        };
-        self.cache_dir.clone().or_else(usual)
+        self.cache_dir.clone().or_else(|| of_user("XDG_CACHE_HOME", ".cache"))
     }
+}
+
+/// This program's folder in the base folder that a variable names (XDG Base Directory), else in
+/// this folder of the user's home; none if there is no home.
+pub(super) fn of_user(base: &str, in_home: &str) -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let named = variable(base).map(PathBuf::from);
+    let base = named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(in_home)))?;
+    Some(base.join("runner"))
 }

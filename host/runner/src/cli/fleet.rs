@@ -8,10 +8,11 @@ mod agent;
 mod coordinator;
 mod merge;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::fleet::link::JoinError;
@@ -120,6 +121,8 @@ pub(super) struct Fleet {
     token: Token,
     /// True once a run could not begin because of other processes.
     is_incomplete: Arc<AtomicBool>,
+    /// The remarks on the scenario that were printed: every run of a study has the same.
+    remarks: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Fleet {
@@ -132,7 +135,7 @@ impl Fleet {
             grace: terms.fleet_grace.0,
             scratch: output.join(".fleet"),
         };
-        Ok(Fleet { settings, place, token, is_incomplete: Arc::default() })
+        Ok(Fleet { settings, place, token, is_incomplete: Arc::default(), remarks: Arc::default() })
     }
 
     /// True if rank 0 is another process.
@@ -142,6 +145,12 @@ impl Fleet {
 
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_incomplete.load(Ordering::Acquire)
+    }
+
+    /// Prints remarks that were not printed before.
+    fn remark(&self, remarks: &[String]) {
+        let mut printed = self.remarks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        remarks.iter().filter(|remark| printed.insert((*remark).clone())).for_each(tell);
     }
 
     fn coordinator(&self, order: Option<String>) -> Coordinator {

@@ -4,16 +4,18 @@ use model::session::Users;
 use reader::Located;
 use scenario::{Arrival, Scenario};
 use search::Load;
+use search::sweep::At;
+use serde::{Deserialize, Serialize};
 use session::Source;
 
 /// The source of these values, for messages and records.
 const SETTER: &str = "the load that is varied";
 
 /// The size of a load, and its length.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Amount {
     pub load: Load,
-    pub at: f64,
+    pub at: At,
     /// Requests to measure; the scenario's own number or duration if absent.
     pub requests: Option<u64>,
     /// The run's random seed; the scenario's own if absent.
@@ -31,7 +33,7 @@ pub fn with(source: &Source, amount: Amount) -> Source {
 }
 
 fn lay(scenario: &mut Scenario, amount: Amount) {
-    let load = &mut scenario.load;
+    let (load, at) = (&mut scenario.load, amount.at.number());
     load.stages = None;
     load.ramp = Default::default();
     match amount.load {
@@ -41,14 +43,14 @@ fn lay(scenario: &mut Scenario, amount: Amount) {
             load.think_spread = None;
             load.trace = Default::default();
             let keeps = load.arrival.as_ref().is_some_and(|arrival| arrival.value.has_rate());
-            if !keeps || amount.at.is_infinite() {
+            if !keeps || at.is_infinite() {
                 load.arrival = None;
             }
-            if amount.at.is_infinite() {
+            if at.is_infinite() {
                 load.burstiness = None;
                 load.normalise = None;
             }
-            load.rate = set(amount.at);
+            load.rate = set(at);
         }
         Load::Concurrency | Load::Sessions => {
             load.rate = None;
@@ -56,7 +58,7 @@ fn lay(scenario: &mut Scenario, amount: Amount) {
             load.normalise = None;
             load.trace = Default::default();
             load.arrival = set(Arrival::Closed);
-            load.concurrency = set(amount.at as u64);
+            load.concurrency = set(at as u64);
             let users = match amount.load {
                 Load::Sessions => Users::Sessions,
                 _ => Users::Requests,

@@ -6,13 +6,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::failure::Failure;
 #[cfg(feature = "studies")]
 use super::fleet::{Fleet, Terms, measured as measured_by_fleet};
 use super::interrupt::Interrupt;
-use super::loads::{self, Amount};
+use super::loads;
 use super::measure::{Place, measured};
 use super::watch::Displays;
 use session::{MeasuredRun, Source, resolve};
@@ -109,27 +109,8 @@ impl Machines {
     }
 }
 
-/// An amount of load as an order. JSON has no infinity: an absent rate sends all at once.
-#[derive(Serialize, Deserialize)]
-struct Order {
-    load: search::Load,
-    at: Option<f64>,
-    requests: Option<u64>,
-    seed: Option<u64>,
-}
-
-impl Serialize for Amount {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Amount { load, at, requests, seed } = *self;
-        Order { load, at: Some(at).filter(|at| at.is_finite()), requests, seed }
-            .serialize(serializer)
-    }
-}
-
 /// A scenario at the load of an order.
 pub(super) fn ordered(source: &Source, order: &str) -> Result<Source, Failure> {
-    let order: Order =
-        serde_json::from_str(order).map_err(Failure::cannot("read rank 0's order"))?;
-    let Order { load, at, requests, seed } = order;
-    Ok(loads::with(source, Amount { load, at: at.unwrap_or(f64::INFINITY), requests, seed }))
+    let amount = serde_json::from_str(order).map_err(Failure::cannot("read rank 0's order"))?;
+    Ok(loads::with(source, amount))
 }

@@ -12,6 +12,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::artifacts::of_user;
 use super::failure::{Exit, Failure};
 use super::print::{columns, json, tell, write_stdout};
 use model::clean;
@@ -227,12 +228,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 impl Place {
     /// The file of the index. Prints its name.
     fn file(&self) -> Result<PathBuf, Failure> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let usual = || {
-            let base = variable("XDG_DATA_HOME").map(PathBuf::from);
-            let base = base.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/share")));
-            base.map(|base| base.join("runner/runs.db"))
-        };
+        let usual = || Some(of_user("XDG_DATA_HOME", ".local/share")?.join("runs.db"));
         let file = self.store.clone().or_else(usual).ok_or_else(|| {
             Failure::command_line("no place for the index: neither XDG_DATA_HOME nor HOME is set; name a file with --store")
         })?;

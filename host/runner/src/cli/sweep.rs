@@ -134,7 +134,7 @@ fn sweep(
     let count = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
         tell(report::sweep::begins(load, run, count));
-        let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
+        let amount = Amount { load, at: run.at, requests: None, seed: Some(run.seed) };
         let place = Place { within: saved.folder(), repeat: None, overseer: None };
         let source = loads::with(source, amount);
         let measured = machines.measured(&source, &amount, place, &displays, interrupt);

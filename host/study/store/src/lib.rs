@@ -334,7 +334,7 @@ impl Store {
     /// The runs that pass a filter, the newest first.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
-        let given = params![
+        let parameters = params![
             filter.model.as_deref().map(pattern),
             filter.engine.as_deref().map(pattern),
             filter.hardware.as_deref().map(pattern),
@@ -342,7 +342,7 @@ impl Store {
             filter.scenario,
             limit,
         ];
-        self.tagged(&listing(), given).map_err(self.error())
+        self.tagged(&listing(), parameters).map_err(self.error())
     }
 
     /// The run with this number.
@@ -375,9 +375,9 @@ impl Store {
         self.connection.execute(sql, [json(ids)]).map(drop).map_err(self.error())
     }
 
-    fn tagged(&self, sql: &str, given: impl rusqlite::Params) -> rusqlite::Result<Vec<Row>> {
+    fn tagged(&self, sql: &str, parameters: impl rusqlite::Params) -> rusqlite::Result<Vec<Row>> {
         let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map(given, row)?;
+        let rows = statement.query_map(parameters, row)?;
         let mut rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sql =
@@ -423,7 +423,7 @@ impl Store {
         let sql = "INSERT INTO confirmations (model, engine, hardware, scenario, figure, \
             old_version, new_version, verdict, p, time) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-        let given = params![
+        let parameters = params![
             key.model,
             key.engine,
             key.hardware,
@@ -435,7 +435,7 @@ impl Store {
             p,
             time,
         ];
-        self.connection.execute(sql, given).map(drop).map_err(self.error())
+        self.connection.execute(sql, parameters).map(drop).map_err(self.error())
     }
 
     /// The confirming measurements, the oldest first.

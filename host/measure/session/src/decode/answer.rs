@@ -12,7 +12,7 @@ use super::Fault;
 use super::spool::{Extent, Spool};
 use load::drive::demand::Demand;
 use model::exchange::{
-    Class, Event, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,
+    Class, Event, GATEWAY_OVERHEAD, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,
 };
 use model::frame::Frames;
 use model::units::Nanos;
@@ -63,6 +63,9 @@ pub(super) struct Answer {
     speculation: Option<Speculation>,
     /// Further numbers that the server counts.
     pub(super) counts: BTreeMap<String, u64>,
+    /// Microseconds that a gateway states as its own. They count beside the plugin's own numbers,
+    /// which have a limit.
+    pub(super) gateway_overhead: Option<u64>,
     /// The request to send once the exchange has ended.
     pub(super) clean_up: Option<Box<Request>>,
     /// Milliseconds of sound so far, as far as they are known; absent before the first piece.
@@ -236,7 +239,9 @@ impl Answer {
         self.audio = Some(length.zip(milliseconds).map(|(length, more)| length + more));
     }
 
-    pub(super) fn into_reply(self) -> io::Result<Reply> {
+    pub(super) fn into_reply(mut self) -> io::Result<Reply> {
+        let overhead = self.gateway_overhead.map(|micros| (GATEWAY_OVERHEAD.to_owned(), micros));
+        self.counts.extend(overhead);
         let mut reply = Reply {
             finish: self.finish,
             usage: self.usage,

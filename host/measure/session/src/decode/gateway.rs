@@ -2,19 +2,17 @@
 //!
 //! Every dialect may stand behind a gateway, so plugins need not know of it.
 
-use model::exchange::GATEWAY_OVERHEAD;
-
 /// Header fields of gateways, each a number of milliseconds: LiteLLM's
 /// (docs.litellm.ai, "Response Headers"), and Kong's time before the request went on.
 const FIELDS: [&str; 2] = ["x-litellm-overhead-duration-ms", "x-kong-proxy-latency"];
 
-/// The overhead in a reply's header, as a count of its exchange; `None` if none is stated.
-pub(super) fn overhead(headers: &[(String, String)]) -> Option<(String, u64)> {
+/// The overhead in a reply's header, in microseconds; `None` if none is stated.
+pub(super) fn overhead(headers: &[(String, String)]) -> Option<u64> {
     let named = |field: &&str| headers.iter().find(|(name, _)| name == *field);
     let (_, value) = FIELDS.iter().find_map(named)?;
     let milliseconds: f64 = value.trim().parse().ok()?;
     let stated = milliseconds.is_finite() && milliseconds >= 0.0;
-    stated.then(|| (GATEWAY_OVERHEAD.to_owned(), (milliseconds * 1e3).round() as u64))
+    stated.then_some((milliseconds * 1e3).round() as u64)
 }
 
 #[cfg(test)]
@@ -30,8 +28,7 @@ mod tests {
             ("x-envoy-upstream-service-time", "3", None),
         ] {
             let headers = [("date".into(), "now".into()), (name.into(), value.into())];
-            let found = super::overhead(&headers).map(|(_, micros)| micros);
-            assert_eq!(found, micros, "{name}: {value}");
+            assert_eq!(super::overhead(&headers), micros, "{name}: {value}");
         }
     }
 }

@@ -37,8 +37,9 @@ pub(super) fn take_part(
 ) -> Result<Taken, Failure> {
     let is_local = local.is_some();
     let agent = Agent::join(&fleet.settings, place, fleet.token.clone(), local)?;
-    let prepared = source(agent.order())
-        .and_then(|source| source.map(|source| prepare(&agent, source, is_local)).transpose());
+    let prepared = source(agent.order()).and_then(|source| {
+        source.map(|source| prepare(fleet, &agent, source, is_local)).transpose()
+    });
     let (checked, connect) = match prepared {
         Ok(Some(prepared)) => prepared,
         Ok(None) => {
@@ -64,11 +65,16 @@ pub(super) fn take_part(
 }
 
 /// Prepares this process's slice of the run, and checks the target.
-fn prepare(agent: &Agent, source: Source, is_local: bool) -> Result<(CheckedRun, Dial), Failure> {
+fn prepare(
+    fleet: &Fleet,
+    agent: &Agent,
+    source: Source,
+    is_local: bool,
+) -> Result<(CheckedRun, Dial), Failure> {
     let resolved = agent.resolve(source)?;
     if !is_local {
         // Each machine has its own keys and their targets; rank 0 has printed its own already.
-        resolved.remarks.iter().for_each(tell);
+        fleet.remark(&resolved.remarks);
     }
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;

@@ -35,7 +35,7 @@ pub(in super::super) fn measured(
     interrupt: &Interrupt,
 ) -> Result<MeasuredRun, Failure> {
     let resolved = resolve(source)?;
-    resolved.remarks.iter().for_each(tell);
+    fleet.remark(&resolved.remarks);
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     let record = Record {

@@ -18,6 +18,7 @@ use result::metric::Reading;
 use search::control::Arrivals;
 use search::gather::Gather;
 use search::slo::Tier;
+use search::sweep::At;
 use search::watch::{Alarm, Progress, Watch};
 use search::{Load, Outcome, Probe, Report};
 use session::live::{Phase, Snapshot};
@@ -47,7 +48,7 @@ impl Probes<'_> {
         let began = Instant::now();
         let amount = Amount {
             load: probe.load,
-            at: probe.at,
+            at: At::Load(probe.at),
             requests: Some(probe.requests),
             seed: Some(probe.seed),
         };

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::OnceLock;
 
 use model::hex;
 use sha2::{Digest, Sha256};
@@ -41,15 +42,20 @@ impl Connections {
 }
 
 /// This program: its version, the platform, and the beginning of the executable's digest, so that
-/// two builds of one version differ.
+/// two builds of one version differ. The file is read once, also for a study of many runs.
 pub(super) fn version() -> Result<String, FleetError> {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    if let Some(known) = VERSION.get() {
+        return Ok(known.clone());
+    }
     let digest = digest().map_err(unable("read this program's own file"))?;
-    Ok(format!(
+    let version = format!(
         "{} {}-{} {digest}",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,
         std::env::consts::ARCH,
-    ))
+    );
+    Ok(VERSION.get_or_init(|| version).clone())
 }
 
 fn digest() -> io::Result<String> {
