@@ -233,7 +233,11 @@ impl Cli {
     /// scripts that append their own flags expect. A negative number is a value, which the flag
     /// refuses in its own words.
     fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        let (mut command, matches) = variables::read(command, words)?;
+        let (mut command, matches) = match variables::read(lenient_command, words) {
+            // Few starts need the layout of help, which takes longer than all the rest of a start.
+            Err(help) if help.kind() == ErrorKind::DisplayHelp => variables::read(command, words)?,
+            read => read?,
+        };
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
@@ -275,9 +279,14 @@ impl Cli {
     }
 }
 
-/// The whole command line, as it is read.
+/// The whole command line, with its help as it is shown.
 pub fn command() -> clap::Command {
-    help::laid_out(lenient(Cli::command().args_override_self(true)))
+    help::laid_out(lenient_command())
+}
+
+/// The whole command line, as it is read.
+fn lenient_command() -> clap::Command {
+    lenient(Cli::command().args_override_self(true))
 }
 
 /// A command whose flags take negative numbers as values, and whose switches stay off where their

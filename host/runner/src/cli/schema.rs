@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    shipped::texts_below("schemas/").filter_map(|(name, _)| name.strip_suffix(".schema.json"))
+    shipped::names_below("schemas/").filter_map(|name| name.strip_suffix(".schema.json"))
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
