@@ -68,7 +68,11 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
     }
     let to = packed.join("shared.zst");
     fs::write(&to, zstd::encode_all(&shared[..], level)?)?;
-    writeln!(table, "];\nstatic SHARED: &[u8] = include_bytes!({to:?});")?;
+    writeln!(
+        table,
+        "];\nstatic SHARED: (&[u8], usize) = (include_bytes!({to:?}), {});",
+        shared.len()
+    )?;
     Ok(table)
 }
 

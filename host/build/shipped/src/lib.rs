@@ -26,8 +26,9 @@ pub fn plugin(name: &str) -> Option<Vec<u8>> {
 
 #[allow(dead_code, reason = "a program without plugins unpacks none")]
 fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
-    static DICTIONARY: LazyLock<Vec<u8>> =
-        LazyLock::new(|| zstd::decode_all(SHARED).expect("the build script compressed it"));
+    static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        zstd::bulk::decompress(SHARED.0, SHARED.1).expect("the build script compressed it")
+    });
     zstd::bulk::Decompressor::with_dictionary(&DICTIONARY)
         .and_then(|mut decompressor| decompressor.decompress(packed, size))
         .expect("the build script compressed it")
