@@ -164,6 +164,24 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
     with("", &file);
 }
 
+#[test]
+fn check_compiles_anew_and_the_next_command_finds_it_compiled() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = || {
+        let words = ["plugin", "check", "scorers/output-length.wasm", "--json"];
+        let checked = run(runner().args(words).env("RUNNER_CACHE_DIR", folder.path()));
+        let seconds = checked.with_code(0).json()["measured"]["compile-seconds"].as_f64();
+        assert!(seconds > Some(0.0));
+        let mut artifacts = std::fs::read_dir(folder.path()).unwrap();
+        let artifact = artifacts.next().unwrap().unwrap();
+        assert!(artifacts.next().is_none());
+        std::fs::read(artifact.path()).unwrap()
+    };
+    let first = check();
+    assert_eq!(first[..16], *b"runner artifact1");
+    check();
+}
+
 /// Events are counted as the server's `data` fields are, by another reader.
 #[test]
 fn bench_times_each_event_of_a_case() {

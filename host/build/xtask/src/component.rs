@@ -57,7 +57,7 @@ pub fn build(root: &Path, set: GuestSet) -> Result<()> {
     let all = guest::find(root)?;
     let guests = set.guests(root, &all)?;
     let modules = compile(root, &guests, set.profile())?;
-    let encoder = Encoder::build(root)?;
+    let encoder = Encoder::build(root, set)?;
     let components = root.join("target/components");
     for guest in &guests {
         let (component, imports) = encoder.encode(&modules.join(&guest.module))?;
@@ -85,12 +85,16 @@ struct Encoder {
 }
 
 impl Encoder {
-    fn build(root: &Path) -> Result<Self> {
-        steps::build_binary(root, "componentize")?;
-        Ok(Encoder {
-            program: steps::binary(root, "componentize"),
-            component: root.join("target/guests/component.wasm"),
-        })
+    /// Builds it in the profile of the runner that follows, which then has its dependencies.
+    fn build(root: &Path, set: GuestSet) -> Result<Self> {
+        let program = match set {
+            GuestSet::Shipping => steps::build_release_binary(root, "componentize")?,
+            GuestSet::Demo | GuestSet::All => {
+                steps::build_binary(root, "componentize")?;
+                steps::binary(root, "componentize")
+            }
+        };
+        Ok(Encoder { program, component: root.join("target/guests/component.wasm") })
     }
 
     /// A module's component, and the names of its imports.

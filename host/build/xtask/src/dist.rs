@@ -10,17 +10,15 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::component::{self, GuestSet};
-use crate::steps::{cargo_command, run};
+use crate::steps::{build_release_binary, run};
 
 /// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
 pub fn build(root: &Path) -> Result<PathBuf> {
     component::build(root, GuestSet::Shipping)?;
-    run(cargo_command(root).args(["build", "--release", "--workspace", "--bin", "runner"]))?;
-    let name = format!("runner{}", std::env::consts::EXE_SUFFIX);
+    let from = build_release_binary(root, "runner")?;
     let folder = root.join("target/dist");
     fs::create_dir_all(&folder)?;
-    let from = root.join("target/release").join(&name);
-    let to = folder.join(&name);
+    let to = folder.join(format!("runner{}", std::env::consts::EXE_SUFFIX));
     fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
     let bytes = fs::read(&to)?;
     println!(

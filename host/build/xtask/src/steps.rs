@@ -17,6 +17,12 @@ pub fn build_binary(root: &Path, name: &str) -> Result<()> {
     run(cargo_command(root).args(["build", "--workspace", "--bin", name]))
 }
 
+/// The same as it ships; returns its path.
+pub fn build_release_binary(root: &Path, name: &str) -> Result<PathBuf> {
+    run(cargo_command(root).args(["build", "--release", "--workspace", "--bin", name]))?;
+    Ok(root.join("target/release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// The arguments of cargo that build the runner of the demo: without features that only some users
 /// need.
 pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];

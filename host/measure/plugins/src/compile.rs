@@ -29,6 +29,13 @@ pub struct Loading {
     pub warnings: Vec<String>,
 }
 
+/// The fate of a compiled plugin from an earlier process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cached {
+    Used,
+    Replaced,
+}
+
 /// A component as machine code, and facts about its compilation. Each is compiled once per process:
 /// the scenarios of a folder share their plugins.
 pub(super) fn component(
@@ -37,6 +44,7 @@ pub(super) fn component(
     bytes: Vec<u8>,
     engine: &'static Engine,
     limits: &Limits,
+    cached: Cached,
 ) -> Result<(Component, Loading), PluginError> {
     static COMPILED: Mutex<BTreeMap<String, Component>> = Mutex::new(BTreeMap::new());
     let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +57,8 @@ pub(super) fn component(
         loading.warnings.push(fault);
         None
     });
-    let found = artifacts.as_ref().and_then(|own| own.find(digest, engine).transpose());
+    let earlier = artifacts.as_ref().filter(|_| cached == Cached::Used);
+    let found = earlier.and_then(|own| own.find(digest, engine).transpose());
     let component = match found {
         Some(Ok(component)) => {
             loading.kept = true;

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
+use super::compile::Cached;
 use super::contract::Contract;
 use super::error::PluginError;
 use super::locate::{self, Reference};
@@ -51,6 +52,21 @@ pub fn load_within(
     search: &SearchPath,
     limits: &Limits,
 ) -> Result<Plugin, PluginError> {
+    loaded(name, search, limits, Cached::Used)
+}
+
+/// The same, but compiles the plugin in any case, so that the time of compiling is measured. The
+/// next process finds it compiled.
+pub fn load_anew(name: &str, search: &SearchPath, limits: &Limits) -> Result<Plugin, PluginError> {
+    loaded(name, search, limits, Cached::Replaced)
+}
+
+fn loaded(
+    name: &str,
+    search: &SearchPath,
+    limits: &Limits,
+    cached: Cached,
+) -> Result<Plugin, PluginError> {
     let reference = Reference::parse(name)?;
     let name = reference.name;
     let (origin, bytes) = locate::bytes(name, search, limits)?;
@@ -76,7 +92,7 @@ pub fn load_within(
     };
     refused(false)?;
     let engine = sandbox::engine(&outline.imports);
-    let (component, loading) = compile::component(name, &digest, bytes, engine, limits)?;
+    let (component, loading) = compile::component(name, &digest, bytes, engine, limits, cached)?;
     let (kind, contract) = kind_of(name, &component)?;
     refused(true)?;
     Ok(Plugin { name: name.to_owned(), origin, digest, size, kind, loading, contract, component })

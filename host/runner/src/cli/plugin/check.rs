@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::facts::{self, Description, row};
 use super::options::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
+use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
 use crate::cli::print::columns;
 use model::plugin::Limits;
@@ -20,6 +21,7 @@ use plugins::load::{self, Plugin};
 /// Check whether a component loads, and show its imports and resource use
 ///
 /// The component is compiled from scratch and instantiated; the times are measured on this machine.
+/// `runner plugin test` and runs then find it compiled.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin check target/plugin/my-engine.wasm\n  \
@@ -34,6 +36,8 @@ pub struct Args {
     folders: Folders,
     #[command(flatten)]
     sandbox: Sandbox,
+    #[command(flatten)]
+    artifacts: Artifacts,
     #[command(flatten)]
     form: Form,
 }
@@ -83,8 +87,8 @@ struct Times {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (plugin, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&plugin, &search)?;
-    // The cache of compiled plugins is not used, so that the time of compiling is measured.
-    let looked = load::load_within(&plugin, &search, &args.sandbox.limits()?).and_then(look);
+    args.artifacts.apply();
+    let looked = load::load_anew(&plugin, &search, &args.sandbox.limits()?).and_then(look);
     let (loaded, failed) = match looked {
         Ok(loaded) => (Some(loaded), None),
         Err(error) => (None, Some(error)),
