@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use runner::cli::dashboard::screen;
+use runner::cli::dashboard;
 use runner::cli::failure::Failure;
 
 /// musl's allocator has one lock for all threads, which the readers of replies would wait for.
@@ -37,7 +37,7 @@ fn print_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !session::is_guarded() {
-            screen::leave();
+            dashboard::leave();
             print(panic);
         }
     }));

@@ -1,11 +1,19 @@
 //! Constructors for the contract's records, whose many fields mostly stay empty.
 
+use std::cell::RefCell;
+
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
-use crate::{Body, Continuation, Dependency, Error, Media, Message, Output, Part, Point, Prompt};
-use crate::{Request, Role, Sample, Sampling, ServedModel, Settings};
+use crate::bindings::scorer as wit;
+use crate::inputs::HostTokenizer;
+use crate::{
+    Body, Continuation, Dependency, Error, Exchange, Media, Message, Output, Part, Point, Prompt,
+    Request, Role, Sample, Sampling, Score, ServedModel, Settings, Tokenizer, config, export,
+};
 
 impl Sample {
     /// A sample with only an id and a prompt. Set further fields on it, or with
@@ -287,6 +295,42 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Bytes of base64 as in RFC 4648, with padding or without; `None` if it is not base64.
 pub(crate) fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
+}
+
+/// Scores answers. It reads the records after the run, so it cannot disturb the measurement.
+pub trait Scorer: Sized + 'static {
+    /// The user's configuration.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// Opens the scorer.
+    fn open(config: Self::Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error>;
+
+    /// Scores of one exchange; none if it cannot be scored. The host computes the mean of each.
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error>;
+
+    /// Scores of the run as a whole, for measures that are not a mean.
+    fn finish(&mut self) -> Result<Vec<Score>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// An opened scorer as the component's `judge`.
+pub struct Judge<S>(RefCell<S>);
+
+impl<S: Scorer> wit::GuestJudge for Judge<S> {
+    fn open(config: String) -> Result<wit::Judge, Error> {
+        export::hook_panics();
+        let scorer = S::open(config::parse(&config)?, Box::new(HostTokenizer))?;
+        Ok(wit::Judge::new(Judge(RefCell::new(scorer))))
+    }
+
+    fn score(&self, exchange: Exchange) -> Result<Vec<Score>, Error> {
+        self.0.borrow_mut().score(&exchange)
+    }
+
+    fn finish(&self) -> Result<Vec<Score>, Error> {
+        self.0.borrow_mut().finish()
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,6 @@ pub mod records;
 mod refuse;
 pub mod report;
 pub mod requests;
-mod scorer;
 mod timings;
 pub mod words;
 
@@ -65,18 +64,18 @@ pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Med
 pub use bindings::host::types::{Part, Point, Prompt, Role, Sample, Sampling, Settings, Turn};
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};
 pub use body::Body;
+pub use build::Scorer;
 pub use config::{check_prefix, parse, schema};
 pub use dataset::{Dataset, ENOUGH, Inputs};
 pub use form::Form;
 pub use inputs::{File, Files, Reader, Tokenizer};
 pub use refuse::Setting;
-pub use scorer::Scorer;
 
 #[doc(hidden)]
 pub mod glue {
     //! Used by the export macros. Not for direct use by plugins.
     pub use crate::backend::Codec;
+    pub use crate::build::Judge;
     pub use crate::dataset::Generator;
     pub use crate::export::info;
-    pub use crate::scorer::Judge;
 }

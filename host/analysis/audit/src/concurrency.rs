@@ -1,10 +1,10 @@
 //! Rules on requests in flight: Little's law holds for every run, whatever its load.
 
+use super::Finding;
 use super::figures::{Figures, percent, shown};
-use super::finding::Finding;
 use super::id::Id;
 use super::order;
-use super::range::Range;
+use super::spread::Range;
 use crate::claim::Tool;
 use result::finding::Severity;
 

@@ -1,6 +1,6 @@
 //! The figures of a claim as the rules need them: with their rounding, and with derived figures.
 
-use super::range::Range;
+use super::spread::Range;
 use crate::claim::{Claim, Tool};
 use result::figure::Statistic;
 use statistics::{Ranked, Sorted};
@@ -43,7 +43,6 @@ pub fn percent(share: f64) -> String {
 }
 
 impl<'a> Figures<'a> {
-    /// The figures of a claim.
     pub fn new(claim: &'a Claim) -> Self {
         Figures { claim }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Audited;
 use super::figures::percent;
-use super::finding::Audited;
 use super::id::Id;
 use crate::claim::{Claim, Document, Quote};
 use result::finding::{Severity, Verdict};

@@ -7,7 +7,7 @@
 
 use super::figures::{Figures, shown};
 use super::order;
-use super::range::{MUCH, NOTHING, Range};
+use super::spread::{MUCH, NOTHING, Range};
 
 /// The evidence that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,9 +22,7 @@
 
 pub mod claim;
 mod concurrency;
-mod counts;
 pub mod figures;
-mod finding;
 pub mod github;
 mod headline;
 mod id;
@@ -33,7 +31,6 @@ mod lengths;
 mod order;
 mod peers;
 pub mod published;
-mod range;
 mod spread;
 pub mod text;
 mod throughput;
@@ -46,13 +43,12 @@ mod cases;
 mod tests;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::claim::{Claim, Document};
 use result::finding::{Severity, Verdict};
 
 use figures::Figures;
-pub use finding::{Audited, Finding};
 pub use headline::Headline;
 pub use id::Id;
 
@@ -107,8 +103,8 @@ type Rule = fn(&Figures<'_>) -> Option<Finding>;
 
 /// Every rule on one claim, in the order in which findings of equal weight are listed.
 const RULES: [Rule; 27] = [
-    counts::failures,
-    counts::short_answers,
+    zeros::failures,
+    zeros::short_answers,
     latency::whole,
     latency::first_over_last,
     latency::gaps,
@@ -153,7 +149,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
 /// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
     let figures = Figures::new(claim);
-    if let Some(nothing) = counts::nothing_answered(&figures) {
+    if let Some(nothing) = zeros::nothing_answered(&figures) {
         // Every other figure is a zero that stands for nothing.
         return vec![nothing];
     }
@@ -175,4 +171,53 @@ pub fn documents(documents: &[Document]) -> Report {
     let headlines =
         documents.iter().flat_map(|document| headline::headlines(document, &results)).collect();
     Report { totals: Totals::new(&results), results, headlines }
+}
+
+/// A reason to doubt a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// The kind of finding.
+    pub id: Id,
+    /// Its severity for the claim.
+    pub severity: Severity,
+    /// The observation, with its figures.
+    pub seen: String,
+    /// A formula that would produce the odd figure, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formula: Option<String>,
+    /// The reason why it matters.
+    pub why: String,
+    /// The advice: what to do about it.
+    pub advice: String,
+}
+
+impl Finding {
+    fn new(id: Id, severity: Severity, seen: impl Into<String>) -> Self {
+        Finding {
+            id,
+            severity,
+            seen: seen.into(),
+            formula: None,
+            why: id.why().into(),
+            advice: id.advice().into(),
+        }
+    }
+
+    fn by(mut self, formula: Option<String>) -> Self {
+        self.formula = formula;
+        self
+    }
+}
+
+/// A claim and its findings.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Audited {
+    /// The claim.
+    pub claim: Claim,
+    /// The verdict: can the claim be trusted?
+    pub verdict: Verdict,
+    /// The findings, the worst first.
+    pub findings: Vec<Finding>,
 }

@@ -6,10 +6,10 @@
 //! off by one. So all but this number of the N samples are at least, or at most, the percentile,
 //! which bounds the mean.
 
+use super::Finding;
 use super::figures::{Figures, shown};
-use super::finding::Finding;
 use super::id::Id;
-use super::range::Range;
+use super::spread::Range;
 use result::figure::Statistic;
 use result::finding::Severity;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Finding;
 use super::figures::{percent, shown};
-use super::finding::Finding;
 use super::id::Id;
 use crate::claim::Claim;
 use result::finding::Severity;

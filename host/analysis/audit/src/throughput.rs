@@ -1,10 +1,10 @@
 //! Rules on throughput: counts over the duration, the sum of parts, a peak, and the requested rate.
 
+use super::Finding;
 use super::concurrency;
 use super::figures::{Figures, percent, shown};
-use super::finding::Finding;
 use super::id::Id;
-use super::range::{MUCH, NOTHING, Range};
+use super::spread::{MUCH, NOTHING, Range};
 use crate::claim::Tool;
 use result::finding::Severity;
 

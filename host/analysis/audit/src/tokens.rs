@@ -1,9 +1,9 @@
 //! Rules on how tokens were counted.
 
+use super::Finding;
 use super::figures::{Figures, percent, shown};
-use super::finding::Finding;
 use super::id::Id;
-use super::range::Range;
+use super::spread::Range;
 use result::finding::Severity;
 
 /// A text of many tokens seldom gives the same ones again, but about as many: texts of thousands of

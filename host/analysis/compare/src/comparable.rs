@@ -15,7 +15,7 @@ use super::side::Side;
 use model::about::{About, is_same_engine};
 use result::finding::{Severity, Verdict};
 
-pub use scenario::comparability::Kind;
+pub use scenario::Kind;
 
 /// Something that must agree but does not.
 #[model::apply(model::document!)]

@@ -14,7 +14,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ends::NoInterval;
+use super::NoInterval;
 use super::row::{Judgement, Means, Row, judge, row};
 use super::side::Side;
 use result::figure::{Better, Figure};

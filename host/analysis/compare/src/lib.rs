@@ -19,7 +19,6 @@ mod blocks;
 mod choice;
 pub mod comparable;
 pub mod condition;
-mod ends;
 pub mod explain;
 pub mod limits;
 mod prompts;
@@ -57,7 +56,6 @@ pub use choice::{Choice, figures, percentiles};
 pub(crate) use comparable::compatibility;
 pub use comparable::{Compatibility, Difference, Kind, Obstacle};
 pub use condition::{Condition, Outcome};
-pub use ends::{Ends, NoInterval};
 pub use prompts::Places;
 pub use row::{Judgement, Row};
 pub use scores::{Answers, Flipped, Paired, PairedBy, flipped};
@@ -70,7 +68,7 @@ use result::finding::Verdict;
 use result::metric;
 use row::{Means, judge, row};
 use statistics::bootstrap::Draws;
-use statistics::interval::LEVEL;
+use statistics::interval::{Interval, LEVEL};
 
 /// A comparison of sides with the first of them.
 #[model::apply(model::document!)]
@@ -384,5 +382,67 @@ impl Compared {
     #[cfg(test)]
     pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
+    }
+}
+
+/// The ends of an interval.
+#[model::apply(model::document!)]
+#[derive(Copy)]
+pub struct Ends {
+    /// The lower one.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
+}
+
+impl From<Interval> for Ends {
+    fn from(interval: Interval) -> Self {
+        Ends { low: interval.low, high: interval.high }
+    }
+}
+
+/// The reason why a figure has no interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoInterval {
+    /// One side does not have the figure.
+    Absent,
+    /// A side was published without samples.
+    Published,
+    /// There are fewer than ten requests.
+    FewRequests,
+    /// Fewer than five samples lie beyond the percentile.
+    FewSamples,
+    /// The samples beyond the percentile lie in fewer than five blocks of the run.
+    FewBlocks,
+    /// A single run per side does not provide one; repeats do.
+    OneRun,
+    /// It is a score, and no sample was judged in both runs.
+    Unpaired,
+    /// Fewer than two of the repeats that show how much runs vary have the figure.
+    Variation,
+    /// Other work on this machine, or a limit on this client, changed the times of a side, and may
+    /// explain the difference: one run per side does not show by how much.
+    TimesInDoubt,
+    /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not
+    /// excluded either.
+    NothingVaried,
+}
+
+impl NoInterval {
+    /// The reason, as text.
+    pub fn label(self) -> &'static str {
+        match self {
+            NoInterval::Absent => "not on both sides",
+            NoInterval::Published => "published without samples",
+            NoInterval::FewRequests => "too few requests",
+            NoInterval::FewSamples => "too few samples beyond it",
+            NoInterval::FewBlocks => "samples beyond it in too few blocks",
+            NoInterval::OneRun => "not known from one run per side",
+            NoInterval::Unpaired => "no sample was judged in both runs",
+            NoInterval::Variation => "not in the repeats that show how runs vary",
+            NoInterval::TimesInDoubt => "times in doubt",
+            NoInterval::NothingVaried => "nothing varied",
+        }
     }
 }

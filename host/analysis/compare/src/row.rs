@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ends::{Ends, NoInterval};
 use super::scores::{Paired, Pairing, pairing};
 use super::sensitivity::sensitivity;
 use super::side::Side;
 use super::variation::{BESIDE_WORK, Variation};
+use super::{Ends, NoInterval};
 use result::figure::{Better, Figure, Statistic};
 use statistics::bootstrap::Draws;
 use statistics::difference::{Estimate, between_runs};

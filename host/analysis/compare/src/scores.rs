@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::ends::{Ends, NoInterval};
 use super::side::{Measured, Side};
+use super::{Ends, NoInterval};
 use model::exchange::{Exchange, Phase};
 use result::agreement::{conversation_digest, sample_digest};
 use result::summary::Column;

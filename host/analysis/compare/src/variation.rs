@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ends::NoInterval;
+use super::NoInterval;
 use super::side::Side;
 use model::number;
 use result::figure::{Better, Figure};

@@ -180,7 +180,7 @@ fn allowed(error: &str, quantity: Quantity, value: f64) -> f64 {
         let seconds = span.as_secs_f64();
         return if quantity == Quantity::Duration { seconds } else { seconds * 1e3 };
     }
-    model::share::parse(error).map_or(0.0, |share| share * value.abs())
+    model::number::share(error).map_or(0.0, |share| share * value.abs())
 }
 
 fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<ByDefinition> {

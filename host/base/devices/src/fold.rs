@@ -1,6 +1,5 @@
 //! From samples to the figures of an interval. Pure.
 
-mod line;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::Recording;
 use crate::reading::{Device, Reading, Reason};
-use line::{Area, Line};
 
 /// A figure is given only if samples cover this share of the interval. The rest of the interval is
 /// assumed to be alike.
@@ -199,7 +197,6 @@ impl Devices {
 
     /// Adds the energy for a million tokens of the interval: of output tokens, and of input and
     /// output tokens together. Absent where there were none.
-    #[must_use]
     pub fn for_tokens(mut self, output: Option<u64>, total: Option<u64>) -> Self {
         let each = |joules: Option<f64>, tokens: Option<u64>| {
             let tokens = tokens.filter(|tokens| *tokens > 0)?;
@@ -406,5 +403,103 @@ impl Span {
             Some(power) => Ok(power * self.length()),
             None => Err(format!("readings cover {:.0} % of the time", (covered * 100.0).floor())),
         }
+    }
+}
+
+/// A gap between two points is not bridged if it is longer than this many intervals, and longer
+/// than this many seconds: the values in between are unknown.
+const LONGEST_GAP: (f64, f64) = (10.0, 5.0);
+
+/// Values at instants in seconds, the earliest first.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    points: Vec<(f64, f64)>,
+    gap: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Area {
+    /// The sum of value times seconds.
+    pub sum: f64,
+    /// The seconds that the points cover.
+    pub covered_s: f64,
+}
+
+impl Area {
+    /// The mean value; `None` if the points cover nothing.
+    pub fn mean(self) -> Option<f64> {
+        (self.covered_s > 0.0).then(|| self.sum / self.covered_s)
+    }
+}
+
+impl Line {
+    /// A line through points that are `every` seconds apart unless one is missing.
+    pub fn new(points: Vec<(f64, f64)>, every: f64) -> Self {
+        Line { points, gap: (LONGEST_GAP.0 * every).max(LONGEST_GAP.1) }
+    }
+
+    /// The area below the line, and the covered part of the interval.
+    pub fn area(&self, from: f64, to: f64) -> Area {
+        self.sum(from, to, |a, b, [start, end]| {
+            let at = |t: f64| a.1 + (b.1 - a.1) * (t - a.0) / (b.0 - a.0);
+            (at(start) + at(end)) / 2.0 * (end - start)
+        })
+    }
+
+    /// The same where each value holds until the next.
+    pub fn steps(&self, from: f64, to: f64) -> Area {
+        self.sum(from, to, |a, _, [start, end]| a.1 * (end - start))
+    }
+
+    fn sum(
+        &self,
+        from: f64,
+        to: f64,
+        part: impl Fn((f64, f64), (f64, f64), [f64; 2]) -> f64,
+    ) -> Area {
+        let mut area = Area { sum: 0.0, covered_s: 0.0 };
+        for two in self.points.windows(2) {
+            let (a, b) = (two[0], two[1]);
+            let (start, end) = (a.0.max(from), b.0.min(to));
+            if end > start && b.0 - a.0 <= self.gap {
+                area.sum += part(a, b, [start, end]);
+                area.covered_s += end - start;
+            }
+        }
+        area
+    }
+
+    /// The values within an interval, its ends included.
+    pub fn within(&self, from: f64, to: f64) -> impl Iterator<Item = f64> + '_ {
+        let inside = self.points.iter().filter(move |(at, _)| (from..=to).contains(at));
+        inside.map(|(_, value)| *value)
+    }
+
+    /// Returns the growth of a counter within an interval, as an area of one per second of growth.
+    /// A counter that repeats its value was not read anew, so it counts from change to change.
+    /// Fails if the counter went back, or did not move.
+    pub fn growth(&self, from: f64, to: f64) -> Result<Area, &'static str> {
+        let mut changes = self.points.clone();
+        changes.dedup_by(|later, earlier| later.1 == earlier.1);
+        if changes.len() < 2 {
+            return Err(match self.points.len() {
+                0 | 1 => "the counter was read once at most",
+                _ => "the counter does not move",
+            });
+        }
+        if changes.windows(2).any(|two| two[1].1 < two[0].1) {
+            return Err("the counter went back");
+        }
+        let (first, last) = (changes[0].0, changes[changes.len() - 1].0);
+        let (start, end) = (first.max(from), last.min(to));
+        if end <= start {
+            return Err("the counter did not move in this time");
+        }
+        let at = |t: f64| {
+            let after = changes.partition_point(|(at, _)| *at <= t).clamp(1, changes.len() - 1);
+            let (a, b) = (changes[after - 1], changes[after]);
+            a.1 + (b.1 - a.1) * (t - a.0) / (b.0 - a.0)
+        };
+        Ok(Area { sum: at(end) - at(start), covered_s: end - start })
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::limits::LONGEST;
+use super::serve::LONGEST;
 use super::truth::lock;
 
 /// The most requests that wait for a place in the batch; further ones are refused. HTTP/1.1 cannot

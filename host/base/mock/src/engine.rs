@@ -11,7 +11,7 @@ use super::prediction::Predictions;
 use super::prefix::PrefixCache;
 use super::script::{Script, ScriptError};
 use super::truth::{Counters, Truth, lock};
-use super::wire::types::Head;
+use super::wire::Head;
 use model::units::Nanos;
 
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.

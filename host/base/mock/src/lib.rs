@@ -30,7 +30,6 @@ mod dialect;
 mod engine;
 mod fault;
 mod grpc;
-mod limits;
 mod metrics;
 mod mounts;
 mod pace;
@@ -45,7 +44,6 @@ mod serve;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod transcript;
 mod triton;
 mod truth;
@@ -60,9 +58,9 @@ pub use script::{
     AnswerText, Counts, Generate, Headers, ReasoningField, RoleChunk, Script, ScriptError,
     Transcriptions, UsageIn,
 };
+pub use serve::{Tls, TlsError};
 pub use serve::{listen, serve, serve_connection, serve_mounts, serve_tls};
 pub use simulator::Parameters;
 pub use simulator::parameters::NAMES as PARAMETERS;
-pub use tls::{Tls, TlsError};
 pub use transcript::{Breaks, Moment, Pause, Transcript};
 pub use truth::{BatchRecord, End, SentPiece, Truth, WrittenBytes};

@@ -14,8 +14,8 @@ use super::answer::Answer;
 use super::ask::types::Ask;
 use super::batch::Ticket;
 use super::engine::Engine;
-use super::limits::LONGEST;
 use super::script::Script;
+use super::serve::LONGEST;
 use super::truth::Timings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

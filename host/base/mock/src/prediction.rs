@@ -12,8 +12,8 @@ use hyper::header::HOST;
 use hyper::{Method, Request};
 use serde::Deserialize;
 
-use super::ask::body::{Prompt, prompt};
 use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route};
+use super::ask::{Prompt, prompt};
 use super::truth::lock;
 
 /// The most predictions that are kept; beyond, the oldest is forgotten.

@@ -16,7 +16,7 @@ use super::pace::Clock;
 use super::script::{RoleChunk, Script};
 use super::transcript::{Part, PartAction, ReplyFacts, Transcript};
 use super::wire;
-use super::wire::types::{Piece, Wire};
+use super::wire::{Piece, Wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {

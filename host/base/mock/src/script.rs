@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::dialect::ScriptedRoute;
 use super::fault::Fault;
-use super::limits::{possible_number, possible_span};
+use super::serve::{possible_number, possible_span};
 use super::transcript::{Pause, Transcript};
 use model::duration::Span;
 use reader::ScenarioError;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,11 +17,17 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::answer::Answer;
 use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route, TritonForm};
@@ -28,22 +35,18 @@ use super::control::{inform, inform_call};
 use super::dialect::Content;
 use super::engine::Engine;
 use super::fault::{Breakdown, Mishaps, web_page_everywhere};
-use super::grpc;
 use super::mounts::Mounts;
 use super::pace::{Pace, Turn};
-use super::prediction;
-use super::realtime;
 use super::record::Record;
 use super::reply::{Reply, Whole};
 use super::response::{JSON, authorized, failed_call, page, response, unauthorized};
 use super::script::Headers;
 use super::stream::{Fate, ReplyBody, Steps, Timed};
-use super::tls::Tls;
 use super::transcript::{ReplyFacts, Transcript};
-use super::triton;
 use super::truth::lock;
-use super::wire;
 use super::wire::prediction::Prediction;
+use super::{grpc, prediction, realtime, triton, wire};
+use model::duration::{self, Span};
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
 /// 4096 by default; further connections are a second late.
@@ -566,5 +569,73 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The longest time that a script may set: a deadline must fit every clock.
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+pub(super) fn possible_number(number: f64, most: f64) -> Result<(), String> {
+    if !(0.0..=most).contains(&number) {
+        return Err(format!("expected a number from 0 to {most}, found {number}"));
+    }
+    Ok(())
+}
+
+pub(super) fn possible_span(span: Span) -> Result<(), String> {
+    if span.0 > LONGEST {
+        return Err(format!("at most {} is possible", duration::format(LONGEST)));
+    }
+    Ok(())
+}
+
+/// The engine's identity and protocols: HTTP/2 or HTTP/1.1, as the client prefers.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error(
+        "`{path}` cannot be used as --tls-cert: {cause}; expected certificates in PEM form, the server's own first"
+    )]
+    Certificate { path: PathBuf, cause: String },
+    #[error("`{path}` cannot be used as --tls-key: {cause}; expected a private key in PEM form")]
+    Key { path: PathBuf, cause: String },
+    /// They do not match, or rustls does not support this key.
+    #[error("the certificate and the key of --tls-cert and --tls-key cannot be used: {0}")]
+    Rustls(#[from] rustls::Error),
+}
+
+impl Tls {
+    /// Reads a certificate, followed by its authorities' certificates, and its key. Fails if one of
+    /// the files cannot be used, or they do not match.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let wrong = |cause: String| TlsError::Certificate { path: certificate.to_owned(), cause };
+        let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect)
+            .map_err(|cause| wrong(cause.to_string()))?;
+        if chain.is_empty() {
+            return Err(wrong("it holds no certificate".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_file(key)
+            .map_err(|cause| TlsError::Key { path: key.to_owned(), cause: cause.to_string() })?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Tls(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    /// The acceptor of connections, for another server than the mock engine.
+    pub fn into_acceptor(self) -> TlsAcceptor {
+        self.0
+    }
+
+    pub(super) async fn accept<IO>(&self, io: IO) -> io::Result<TlsStream<IO>>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.0.accept(io).await
     }
 }

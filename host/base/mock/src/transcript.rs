@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use model::duration::Span;
 
-use super::limits::possible_span;
+use super::serve::possible_span;
 
 /// The events of every streamed reply of OpenAI's routes, in order.
 #[derive(Clone, Debug, Default, PartialEq)]

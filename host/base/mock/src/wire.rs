@@ -11,13 +11,13 @@ pub(super) mod prediction;
 mod speech;
 mod transcription;
 mod triton;
-pub(super) mod types;
 
 use super::ask::types::{Ask, Refusal, Route};
 use super::dialect::ScriptedWriter;
 use super::script::{Generate, Script, Transcriptions};
+use crate::answer::Answer;
+use crate::truth::Timings;
 use bytes::{PING, json, put};
-use types::{Head, Wire};
 
 /// The writer for a request's dialect.
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
@@ -122,4 +122,57 @@ pub(super) fn has_lines(route: &Route) -> bool {
 fn flat_error(out: &mut Vec<u8>, Refusal { status, kind, message, param }: &Refusal) {
     put!(out, r#"{{"message":{},"type":{}"#, json(message), json(kind));
     put!(out, r#","code":{status},"param":{},"object":"error"}}"#, json(param));
+}
+
+/// The end marker of every built-in dialect.
+const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// Tokens `from..to` of an answer, to be sent as one event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Piece {
+    pub from: u32,
+    pub to: u32,
+    /// True if it carries the finish reason.
+    pub last: bool,
+    /// Since the engine began to process the request; some dialects report it at the end.
+    pub seconds: f64,
+    /// The engine's own timings, which some dialects report at the end.
+    pub timings: Option<Timings>,
+}
+
+pub(super) trait Wire: Send {
+    /// The event that has a role but no text; empty in dialects without one.
+    fn role(&self, _: &mut Vec<u8>) {}
+    fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
+    /// The event that holds usage and no choice; empty if there is none.
+    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
+    /// The end marker.
+    fn done(&self, _: &Answer, out: &mut Vec<u8>) {
+        out.extend(DONE);
+    }
+    /// The whole reply to a request that does not stream: all tokens as one piece.
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>);
+    /// The whole reply without an answer, where that is none of the route's errors.
+    fn failed(&self, _: &Refusal) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Values that all parts of one reply share.
+pub(super) struct Head<'a> {
+    /// The request's number, from which its id is made.
+    pub number: u64,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The default model, if the request names none.
+    pub model: &'a str,
+    /// Tokens of the prompt that were in the prefix cache.
+    pub cached_tokens: u32,
+}
+
+impl Head<'_> {
+    /// An id of 16 hexadecimal digits.
+    pub fn id(&self) -> String {
+        format!("{:016x}", model::random::mix(self.number))
+    }
 }

@@ -34,7 +34,6 @@ pub enum Access {
     Header {
         /// The header's name.
         name: String,
-        /// The key.
         key: String,
     },
     /// A signature of each request with a key that the server has too.
@@ -89,7 +88,6 @@ impl Access {
 pub struct Key {
     /// Its public part; empty if it has none.
     pub id: String,
-    /// The secret.
     pub secret: String,
 }
 

@@ -3,25 +3,25 @@
 //! They do not depend on the server, the number of workers or the machine. `pace` waits for the due
 //! times.
 
+use std::fmt::{Display, Formatter, Result};
+
+use rand_mt::Mt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::file::PlannedFile;
 use crate::units::Nanos;
 
-mod display;
-mod numpy;
 mod profile;
 #[cfg(test)]
 mod tests;
-mod think;
 mod trace;
 
-use numpy::Legacy;
+use crate::duration::format;
+use crate::random::mix;
 use profile::Profile;
 
 pub use profile::{Shape, Stage, length_for};
-pub use think::{Think, ThinkSpread};
 pub use trace::{MOST_TIMES, Trace, TraceError};
 
 /// The arrival of requests.
@@ -75,7 +75,6 @@ pub enum Arrival {
     },
     /// At the times in a file.
     Trace {
-        /// The file.
         file: PlannedFile,
         /// Playing speed, as a multiple of the recorded speed.
         time_scale: f64,
@@ -287,4 +286,215 @@ fn varying(
 ) -> DueTimes {
     let mut profile = Profile::new(stages);
     at(spread.areas(seed).map_while(move |area| profile.seconds_until(area)))
+}
+
+/// The think time of users.
+#[model::apply(model::document!)]
+#[derive(Copy, Eq)]
+pub struct Think {
+    /// On average.
+    pub time: Nanos,
+    /// Variation of the think time.
+    pub spread: ThinkSpread,
+}
+
+crate::words! {
+    /// The variation of users' think time.
+    pub enum ThinkSpread {
+        /// Always the same.
+        Constant = "constant",
+        /// Exponentially distributed.
+        Exponential = "exponential",
+    }
+}
+
+impl Think {
+    /// Returns this user's think time before its request of this turn; turn 1 follows its first
+    /// answer.
+    pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
+        match self.spread {
+            ThinkSpread::Constant => self.time,
+            ThinkSpread::Exponential => {
+                let place = u64::from(user) << 32 | u64::from(turn);
+                let word = mix(mix(seed).wrapping_add(place));
+                // 53 bits: in [0, 1), so the logarithm is finite.
+                let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
+                Nanos::from_secs_f64(-(-unit).ln_1p() * self.time.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// `np.random` after `np.random.seed(seed)`.
+struct Legacy {
+    twister: Mt,
+    /// The second of a pair of normal variates, kept for the next call.
+    gauss: Option<f64>,
+}
+
+impl Legacy {
+    /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes
+    /// no more.
+    fn new(seed: u64) -> Self {
+        Legacy { twister: Mt::new(seed as u32), gauss: None }
+    }
+
+    /// A double in [0, 1) of 53 bits from two words.
+    fn double(&mut self) -> f64 {
+        let high = f64::from(self.twister.next_u32() >> 5);
+        let low = f64::from(self.twister.next_u32() >> 6);
+        (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
+    }
+
+    /// Exponential with mean 1: `np.random.standard_exponential()`.
+    fn exponential(&mut self) -> f64 {
+        -(1.0 - self.double()).ln()
+    }
+
+    /// Normal with mean 0 and deviation 1, by Marsaglia's polar method.
+    fn gauss(&mut self) -> f64 {
+        if let Some(gauss) = self.gauss.take() {
+            return gauss;
+        }
+        loop {
+            let x = 2.0 * self.double() - 1.0;
+            let y = 2.0 * self.double() - 1.0;
+            let square = x * x + y * y;
+            if square < 1.0 && square != 0.0 {
+                let factor = (-2.0 * square.ln() / square).sqrt();
+                self.gauss = Some(factor * x);
+                return factor * y;
+            }
+        }
+    }
+
+    /// Gamma with this shape and scale 1: `np.random.standard_gamma(shape)`. Below 1 by Ahrens and
+    /// Dieter's method, above by Marsaglia and Tsang's; at 1 it is the exponential.
+    fn gamma(&mut self, shape: f64) -> f64 {
+        if shape == 1.0 {
+            return self.exponential();
+        }
+        if shape < 1.0 {
+            return loop {
+                let u = self.double();
+                let v = self.exponential();
+                if u <= 1.0 - shape {
+                    let x = u.powf(1.0 / shape);
+                    if x <= v {
+                        break x;
+                    }
+                } else {
+                    let y = -((1.0 - u) / shape).ln();
+                    let x = (1.0 - shape + shape * y).powf(1.0 / shape);
+                    if x <= v + y {
+                        break x;
+                    }
+                }
+            };
+        }
+        let b = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * b).sqrt();
+        loop {
+            let (x, v) = loop {
+                let x = self.gauss();
+                let v = 1.0 + c * x;
+                if v > 0.0 {
+                    break (x, v * v * v);
+                }
+            };
+            let u = self.double();
+            if u < 1.0 - 0.0331 * (x * x) * (x * x) || u.ln() < 0.5 * x * x + b * (1.0 - v + v.ln())
+            {
+                return b * v;
+            }
+        }
+    }
+}
+
+/// The most stages that are listed one by one.
+const LISTED: usize = 6;
+
+impl Display for Arrival {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Arrival::Inf => f.write_str("all at once"),
+            Arrival::Constant { rate } => write!(f, "{}, {rate}/s", Spread::Constant),
+            Arrival::Poisson { rate, normalise } => {
+                write!(f, "{}, {rate}/s{}", Spread::Poisson, or_not(*normalise))
+            }
+            Arrival::Gamma { rate, burstiness, normalise } => {
+                let spread = Spread::Gamma { burstiness: *burstiness };
+                write!(f, "{spread}, {rate}/s{}", or_not(*normalise))
+            }
+            Arrival::Ramp { spread, ramp } => write!(f, "{spread}, ramp {ramp}"),
+            Arrival::Stages { spread, stages } => {
+                write!(f, "{spread}, {} stages: ", stages.len())?;
+                for (number, stage) in stages.iter().take(LISTED).enumerate() {
+                    let separator = if number == 0 { "" } else { "; " };
+                    write!(f, "{separator}{stage}")?;
+                }
+                let rest = if stages.len() > LISTED { "; …" } else { "" };
+                f.write_str(rest)
+            }
+            Arrival::Trace { file, time_scale, timestamps, .. } => {
+                let name = file.path.file_name().unwrap_or(file.path.as_os_str());
+                let (name, speed) = (name.display(), speed(*time_scale));
+                write!(f, "trace {name}, {timestamps} timestamps{speed}")
+            }
+            Arrival::Dataset { time_scale, timestamps, .. } => {
+                let speed = speed(*time_scale);
+                write!(f, "as the dataset has it, {timestamps} samples{speed}")
+            }
+            Arrival::Closed { concurrency, think } => {
+                write!(f, "closed loop of {concurrency}")?;
+                think.map_or(Ok(()), |think| write!(f, ", {think}"))
+            }
+        }
+    }
+}
+
+fn speed(time_scale: f64) -> String {
+    match time_scale {
+        1.0 => String::new(),
+        scale => format!(", {scale} times as fast"),
+    }
+}
+
+fn or_not(normalise: bool) -> &'static str {
+    if normalise { ", normalised" } else { "" }
+}
+
+impl Display for Spread {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Spread::Constant => f.write_str("constant"),
+            Spread::Poisson => f.write_str("Poisson"),
+            Spread::Gamma { burstiness } => write!(f, "gamma of burstiness {burstiness}"),
+        }
+    }
+}
+
+impl Display for Stage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Stage { from, to, shape, .. } = self;
+        let length = format(self.length.into());
+        if from == to {
+            return write!(f, "{from}/s for {length}");
+        }
+        let shape = match shape {
+            Shape::Linear => "",
+            Shape::Exponential => ", exponential",
+        };
+        write!(f, "from {from}/s to {to}/s in {length}{shape}")
+    }
+}
+
+impl Display for Think {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let time = format(self.time.into());
+        match self.spread {
+            ThinkSpread::Constant => write!(f, "thinking {time}"),
+            ThinkSpread::Exponential => write!(f, "thinking {time} on average"),
+        }
+    }
 }

@@ -13,11 +13,9 @@ use crate::units::Nanos;
 
 mod outcome;
 mod stage;
-mod step;
 
 pub use outcome::{Class, Outcome, Reason};
 pub use stage::{Due, Open, Prepared, Reply};
-pub use step::Step;
 
 /// The part of the run that a request belongs to.
 #[derive(
@@ -462,12 +460,10 @@ mod letters {
     }
 }
 
-/// One event of [`Events`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Instant at which its frame was complete.
     pub at: Nanos,
-    /// The kind of event.
     pub kind: Kind,
     /// The number of tokens in it, if the server states it.
     pub tokens: Option<u32>,
@@ -566,5 +562,40 @@ impl Exchange {
     /// True if it counts as failed: it is not complete and was not given up on purpose.
     pub fn has_failed(&self) -> bool {
         self.outcome.class().is_failure()
+    }
+}
+
+/// One request of an exchange that has several, with the transport's view of its reply. The
+/// exchange has the answer's events.
+#[model::apply(model::document!)]
+#[derive(Default, Eq)]
+pub struct Step {
+    /// The host that it went to, with its port unless that is the scheme's own; absent if it went
+    /// to the exchange's target. Paths are not kept, because a server may put an access key there.
+    pub host: Option<String>,
+    /// Opening of its connection; absent if it had none.
+    pub connection: Option<Connection>,
+    /// Instant at which its first byte was handed to the socket; absent if it never was.
+    pub sent: Option<Nanos>,
+    /// Instant at which the first byte of its reply was read.
+    pub first_byte: Option<Nanos>,
+    /// Instant at which the headers of its reply were complete.
+    pub headers: Option<Nanos>,
+    /// Instant at which its reply ended, well or badly; absent if there was none.
+    pub ended: Option<Nanos>,
+    /// The HTTP status of its reply.
+    pub status: Option<u16>,
+    /// Bytes of the reply's body, without framing; for an error, the kept bytes.
+    pub bytes: u64,
+}
+
+impl Step {
+    /// Changes every instant.
+    fn shift(&mut self, moved: impl Fn(Nanos) -> Nanos) {
+        let instants = [&mut self.sent, &mut self.first_byte, &mut self.headers, &mut self.ended];
+        for at in instants {
+            *at = at.map(&moved);
+        }
+        self.connection.iter_mut().for_each(|own| own.shift(&moved));
     }
 }

@@ -175,7 +175,6 @@ impl RunId {
         RunId { high: (number >> 64) as u64, low: number as u64 }
     }
 
-    /// 64 bits for this number of this kind.
     fn bits(self, kind: IdKind, phase: Phase, number: u64) -> u64 {
         let phase = u64::from(phase == Phase::Warmup);
         let kind = mix(self.low ^ (kind as u64) << 1 ^ phase);

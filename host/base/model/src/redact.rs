@@ -259,13 +259,11 @@ fn command_within(text: &str, depth: u32) -> String {
 enum Expectation {
     /// Nothing secret.
     Nothing,
-    /// One secret.
     Secret,
     /// Secrets, up to the next flag: `--api-keys a b`.
     Secrets,
     /// `-k`: takes a key in some programs, and nothing in curl.
     Perhaps,
-    /// A header.
     Header,
     /// `name:password`, or the user and group that a container runs as.
     User,

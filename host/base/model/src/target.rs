@@ -101,7 +101,6 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -249,14 +248,12 @@ impl Secrets {
     }
 
     /// The same and these values.
-    #[must_use]
     pub fn and(&self, values: Vec<String>) -> Self {
         let fields = self.fields.iter().cloned().chain(values).collect();
         Secrets { fields, ..self.clone() }
     }
 
     /// The secrets of the user alone, for replies that give others.
-    #[must_use]
     pub fn of_user(&self) -> Self {
         Secrets { issued: IssuedSecrets::default(), ..self.clone() }
     }

@@ -95,7 +95,6 @@ impl ConfigTable {
         }
     }
 
-    /// The entry with that key.
     pub fn get(&self, key: &str) -> Option<&ConfigEntry> {
         self.entries.iter().find(|entry| entry.key.value == key)
     }
@@ -116,7 +115,6 @@ impl ConfigTable {
 
     /// This table with `over` laid on it, key by key; nested tables are merged in the same way, and
     /// anything else is replaced as a whole.
-    #[must_use]
     pub fn overlay(mut self, over: ConfigTable) -> Self {
         for entry in over.entries {
             let below = self.entries.iter_mut().find(|below| below.key.value == entry.key.value);

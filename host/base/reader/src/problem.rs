@@ -24,21 +24,18 @@ impl Problem {
     }
 
     /// Points at a place. `label` is shown there; a line of text names the first place.
-    #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>, label: impl Into<String>) -> Self {
         self.places.extend(place.into().map(|place| (place, label.into())));
         self
     }
 
     /// Adds advice.
-    #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(one_line(help.into()));
         self
     }
 
     /// The text at the place may be a secret: its place is printed, its text is not.
-    #[must_use]
     pub fn secret(mut self) -> Self {
         self.secret = true;
         self

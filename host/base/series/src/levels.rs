@@ -35,7 +35,6 @@ pub fn levels(text: &str) -> Levels {
 impl Levels {
     /// The levels of several targets: requests are added up, and the fullest cache counts. A level
     /// that none of them states is absent.
-    #[must_use]
     pub fn together(all: &[Levels]) -> Levels {
         let fold = |fold: Fold, of: fn(&Levels) -> Option<f64>| {
             let known: Option<Vec<f64>> = all.iter().map(of).collect();

@@ -9,7 +9,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod course;
 pub mod entry;
 pub mod figures;
 mod levels;
@@ -22,8 +21,8 @@ pub mod stages;
 #[cfg(test)]
 mod tests;
 
-pub use course::{Course, Line};
 pub use entry::{Encoder, Entry, Failed, Head, Sample, Series};
+pub use figures::{Course, Line};
 pub use figures::{Figure, Queue, ServerSeries};
 pub use levels::{Levels, levels};
 pub use names::Name;

@@ -17,7 +17,6 @@ pub enum Load {
     /// In bursts, at a rate that is a share of the engine's capacity: the gaps have a gamma
     /// distribution.
     Gamma {
-        /// The share.
         share: f64,
         /// The gamma distribution's shape: 1 is by chance, and less comes in bursts.
         shape: f64,

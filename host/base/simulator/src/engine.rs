@@ -10,7 +10,6 @@ use crate::{Parameters, Random};
 /// The work of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Tokens of its prompt.
     pub prompt_tokens: u32,
     /// Tokens of its answer; at least one is generated.
     pub output_tokens: u32,

@@ -12,17 +12,14 @@
 //! KiB and more go to unnamed files in the run's folder. Timeouts between tokens do not run while a
 //! reply is not read.
 
-mod spares;
-
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 
 use model::client::{Backlog as Figures, HeldBack};
 use model::clock::Clock;
+use model::frame::Frames;
 use model::units::Nanos;
-
-pub use spares::Spares;
 
 /// The bound of a run: enough for bursts of a fast engine, little beside 10,000 connections.
 pub const BOUND: usize = 32 << 20;
@@ -395,6 +392,46 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.settle();
         self.backlog.end_exemption(self.stream);
+    }
+}
+
+// Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the
+// allocator and a decode thread gives it back, batch after batch. Between two threads that costs
+// more than cutting frames.
+
+/// The most that are kept, each with room for about a batch.
+const KEPT: usize = 1024;
+
+/// Emptied frames. The last to come is the first to go: it may still be in the processor's cache.
+#[derive(Default)]
+pub struct Spares(Mutex<Vec<Frames>>);
+
+impl Spares {
+    /// Frames without content and with room, if some are kept.
+    pub fn take(&self) -> Option<Frames> {
+        self.with(Vec::pop).flatten()
+    }
+
+    /// Keeps frames to be filled again, if they take no more memory than this.
+    pub fn put_back(&self, mut frames: Frames, most: usize) {
+        if frames.is_empty() || frames.memory() > most {
+            return;
+        }
+        frames.clear();
+        self.with(|kept| {
+            if kept.len() < KEPT {
+                kept.push(frames);
+            }
+        });
+    }
+
+    /// A reader waits for nobody: a decode thread that holds the lock may not be running.
+    fn with<T>(&self, make: impl FnOnce(&mut Vec<Frames>) -> T) -> Option<T> {
+        match self.0.try_lock() {
+            Ok(mut kept) => Some(make(&mut kept)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(make(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

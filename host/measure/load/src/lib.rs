@@ -8,7 +8,6 @@
 #![deny(unsafe_code)]
 
 pub mod backlog;
-pub mod descriptors;
 pub mod drive;
 pub mod pace;
 pub mod question;

@@ -5,20 +5,18 @@
 //! [`arrival`](model::arrival) sets the due times of independent requests. Requests that depend on
 //! others come as [`news`] with their due times, once the others have got far enough.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
 use model::arrival::{Due, Think};
 use model::clock::Clock;
 use model::units::Nanos;
 
 pub mod news;
-mod queue;
 mod signal;
-mod users;
 
 pub use news::{Announcer, Follower, News, Newsfeed};
 pub use signal::Signal;
-
-use queue::Queue;
-use users::Users;
 
 /// The facts about a phase that the pacer needs.
 pub struct Pacing {
@@ -432,6 +430,118 @@ pub async fn drain(clock: &Clock, signal: &Signal, impatient: impl Fn() -> bool)
     const GLANCE: Nanos = Nanos(100_000_000);
     while signal.in_flight() > 0 && !impatient() && !signal.is_broken() {
         signal.wait(clock, Some(clock.now() + GLANCE)).await;
+    }
+}
+
+/// Unsent followers, the earliest first; followers of one instant in the order of their news.
+struct Queue<Item> {
+    waiting: BTreeMap<(Nanos, u64), Item>,
+    pushed: u64,
+}
+
+impl<Item> Queue<Item> {
+    fn new() -> Self {
+        Queue { waiting: BTreeMap::new(), pushed: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn push(&mut self, follower: Follower<Item>) {
+        self.pushed += 1;
+        self.waiting.insert((follower.due, self.pushed), follower.item);
+    }
+
+    /// Has every follower due this much earlier.
+    fn advance(&mut self, span: Nanos) {
+        if span > Nanos::ZERO {
+            let waiting = std::mem::take(&mut self.waiting).into_iter();
+            let earlier = waiting.map(|((due, place), item)| ((due.since(span), place), item));
+            self.waiting = earlier.collect();
+        }
+    }
+
+    fn due(&self) -> Option<Nanos> {
+        self.waiting.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    fn pop(&mut self) -> Option<Item> {
+        self.waiting.pop_first().map(|(_, item)| item)
+    }
+}
+
+/// Every user is either waiting for its next request to be due or has one in flight.
+struct Users {
+    thinking: Option<Thinking>,
+    /// Due times of the next request of each waiting user; ties go by the user's number.
+    waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Whose request has that number.
+    in_flight: HashMap<u64, u32>,
+    /// Whose session began with the request of that number.
+    in_session: HashMap<u64, u32>,
+    /// Answers so far, by user.
+    turns: Vec<u32>,
+}
+
+impl Users {
+    /// This many users, whose first requests are due at once.
+    fn new(users: usize, origin: Nanos, thinking: Option<Thinking>) -> Self {
+        let numbers = 0..u32::try_from(users).unwrap_or(u32::MAX);
+        Users {
+            thinking,
+            turns: vec![0; numbers.len()],
+            in_flight: HashMap::new(),
+            in_session: HashMap::new(),
+            waiting: numbers.map(|user| Reverse((origin, user))).collect(),
+        }
+    }
+
+    /// Takes note of the slots that have come free.
+    fn gather(&mut self, signal: &Signal) {
+        while let Some(freed) = signal.next_freed() {
+            if let Some(user) = self.in_flight.remove(&freed.key) {
+                let due = freed.at + self.pause(user);
+                self.waiting.push(Reverse((due, user)));
+            }
+        }
+    }
+
+    fn pause(&mut self, user: u32) -> Nanos {
+        let turn = &mut self.turns[user as usize];
+        *turn += 1;
+        self.thinking.map_or(Nanos::ZERO, |thinking| {
+            let number = (thinking.first).wrapping_add(user.wrapping_mul(thinking.step));
+            thinking.think.pause(thinking.seed, number, *turn)
+        })
+    }
+
+    /// Returns when the next request is due, if one will be without a further answer.
+    fn next_due(&self) -> Option<Nanos> {
+        self.waiting.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// The user whose request is due next; its request then has that number.
+    fn next(&mut self) -> Option<u32> {
+        self.waiting.pop().map(|Reverse((_, user))| user)
+    }
+
+    /// A user has a session that begins with the request of that number, until it is over.
+    fn hold(&mut self, user: u32, root: u64) {
+        self.in_session.insert(root, user);
+    }
+
+    /// A session is over: its user is free.
+    fn free(&mut self, root: u64, at: Nanos) {
+        if let Some(user) = self.in_session.remove(&root) {
+            let due = at + self.pause(user);
+            self.waiting.push(Reverse((due, user)));
+        }
+    }
+
+    /// A user's request is in flight under that number.
+    fn send(&mut self, user: u32, key: u64) {
+        self.in_flight.insert(key, user);
     }
 }
 

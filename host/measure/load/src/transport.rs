@@ -5,38 +5,40 @@
 //! `drive` decides which connection a request takes and interprets its bytes. Where a socket is
 //! registered with the thread's [`poller`], its events reach their reader without a task.
 
-mod connect;
 pub mod dial;
 mod http1;
 mod http2;
-mod polled;
 pub mod poller;
-mod reply;
 mod request;
 mod socket;
 mod stamp;
 pub mod tls;
 pub mod websocket;
 
-use std::future::poll_fn;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use mio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use model::clock::Clock;
 use model::connection::Version;
-use model::exchange;
-use model::frame;
 use model::units::Nanos;
-use poller::{Poller, Readiness};
+use model::{exchange, frame};
+use poller::{Poller, Readiness, Registered};
 
-pub use connect::{ByteStream, Connect, NewConnection};
 pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
-pub use reply::{Broke, Head, Sink, Unanswered};
 pub use request::{Request, Unsendable};
+use socket::Ready;
 pub use stamp::{Marks, StampedStream, Wire};
 use websocket::WebSocket;
 
@@ -47,7 +49,6 @@ pub enum Connection<Io> {
 }
 
 impl<Io: ByteStream> Connection<Io> {
-    /// Opens a connection.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,
         target: u32,
@@ -262,6 +263,248 @@ fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let message = field("grpc-message").unwrap_or("no message");
     let message = format!("the call ended with gRPC status {code}: {message}");
     Some((status, message.into_bytes()))
+}
+
+/// A stream of bytes in both directions, such as a socket or TLS over it.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + 'static {}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> ByteStream for Io {}
+
+/// A new connection, before its first request.
+pub struct NewConnection<Io> {
+    pub io: Io,
+    /// The record of when the stream was read and written.
+    pub wire: Rc<Wire>,
+    pub facts: exchange::Connection,
+    /// The readiness of its socket; absent if a task must wait for it.
+    pub readiness: Option<Rc<Readiness>>,
+}
+
+pub trait Connect {
+    type Io: ByteStream;
+
+    /// Returns the version of HTTP on its connections.
+    fn version(&self) -> Version;
+
+    /// Opens one to this target, registered with the poller if it can be. Errors are for users.
+    fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+        poller: Option<&Poller>,
+    ) -> impl Future<Output = Result<NewConnection<Self::Io>, String>>;
+}
+
+#[cfg(test)]
+impl<Io: AsyncRead + Unpin> NewConnection<StampedStream<Io>> {
+    /// A connection that is read as soon as its bytes come.
+    fn bare(io: Io) -> Self {
+        let (wire, facts) = (Wire::new(Clock::start()), exchange::Connection::default());
+        NewConnection { io: StampedStream::new(io, &wire), wire, facts, readiness: None }
+    }
+}
+
+/// Bytes read at once at most. A reply that is behind comes in reads of this size.
+const READ_BYTES: usize = 64 << 10;
+
+/// Reads of one connection before the others on its thread get their turn.
+const READS_IN_A_ROW: usize = 16;
+
+thread_local! {
+    /// The buffer into which every connection of this thread reads.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// The beginning of a reply.
+#[derive(Debug)]
+pub struct Head {
+    pub status: u16,
+    pub headers: HeaderMap,
+}
+
+/// Receives a reply's body: the bytes and their instants. An error of the receiver ends the reply.
+pub trait Sink {
+    /// Takes bytes that came at this instant.
+    fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
+
+    /// Takes the trailer fields, after the last bytes. Most replies have none.
+    fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
+        let _ = (at, fields);
+        Ok(())
+    }
+}
+
+/// The reason why a reply has no head.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// The connection broke; the text says why.
+    Broke(String),
+    /// The connection takes no more requests. Of this one nothing was sent.
+    Unsent(Request),
+}
+
+/// The reason why the reading of a body ended before its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Broke {
+    /// The connection failed or closed, or its bytes are no HTTP.
+    Connection(String),
+    /// The receiver refused the bytes.
+    Refused(String),
+}
+
+fn broken(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        io::ErrorKind::UnexpectedEof => {
+            "the connection was closed without a TLS close_notify".to_owned()
+        }
+        _ => format!("the connection failed: {error}"),
+    }
+}
+
+// A TCP socket that is registered with its thread's `Poller` instead of the runtime's driver.
+//
+// It can be used like any other byte stream; then tasks wait for it. A watcher of its
+// `Readiness` reads it without a task. Its reads are stamped in `socket`.
+
+pub struct Polled(Registered<TcpStream>);
+
+impl Polled {
+    /// Connects to the first of these addresses that answers.
+    ///
+    /// # Errors
+    /// If none of them could be connected; the error is the last one's.
+    pub async fn connect(addresses: &[SocketAddr], poller: &Poller) -> io::Result<Self> {
+        let nothing = "could not resolve to any address";
+        let mut refused = io::Error::new(io::ErrorKind::InvalidInput, nothing);
+        for address in addresses {
+            match Polled::connect_to(*address, poller).await {
+                Ok(connected) => return Ok(connected),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    async fn connect_to(address: SocketAddr, poller: &Poller) -> io::Result<Self> {
+        let polled = Polled(poller.register(TcpStream::connect(address)?)?);
+        std::future::poll_fn(|cx| polled.readiness().poll_writable(cx)).await;
+        if let Some(error) = polled.0.socket.take_error()? {
+            return Err(error);
+        }
+        // Without this, small requests wait for acknowledgements.
+        polled.0.socket.set_nodelay(true)?;
+        Ok(polled)
+    }
+
+    pub fn readiness(&self) -> &Rc<Readiness> {
+        &self.0.readiness
+    }
+
+    /// Writes once, when it may.
+    fn poll_write_once(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.readiness().poll_writable(cx));
+            match write(&self.0.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readiness().filled()
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+}
+
+impl AsRawFd for Polled {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for Polled {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
+impl Ready for Polled {
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.readiness().poll_readable(cx).map(Ok)
+    }
+
+    fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        let read = read();
+        if let Err(error) = &read
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            self.readiness().drained();
+        }
+        read
+    }
+}
+
+impl AsyncRead for Polled {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.readiness().poll_readable(cx));
+            let into = buf.initialize_unfilled();
+            let room = into.len();
+            let mut socket = &self.0.socket;
+            match socket.read(into) {
+                Ok(bytes) => {
+                    if bytes > 0 && bytes < room {
+                        self.readiness().drained();
+                    }
+                    buf.advance(bytes);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readiness().drained()
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Polled {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_once(cx, |mut socket| socket.write(buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_once(cx, |mut socket| socket.write_vectored(bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.socket.shutdown(std::net::Shutdown::Write))
+    }
 }
 
 #[cfg(test)]

@@ -220,7 +220,6 @@ impl Fold {
     }
 
     /// The same for a reply whose framing is known to be raw or not.
-    #[must_use]
     pub fn framed(self, is_raw: bool) -> Self {
         Fold { is_raw: Some(is_raw), ..self }
     }

@@ -9,41 +9,41 @@ mod backend;
 mod damage;
 mod dataset;
 mod dice;
-mod expect;
-mod files;
 pub mod find;
 mod format;
 mod given;
 mod messages;
 #[cfg(test)]
 mod reference;
-mod rehearsal;
 mod reply;
 mod report;
 mod scorer;
-mod seen;
 mod sessions;
 #[allow(clippy::disallowed_methods, reason = "writes cases, which their author shares")]
 mod store;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use files::Mistake;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use similar::TextDiff;
+
 pub use given::{Ask, Case};
-pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
 use super::backend::{Aside, Control};
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
 use super::{Info, Plugin, PluginError, examine};
-use given::Input;
-use model::frame::Framing;
+use crate::backend::{Backend, Dialect, Fold};
+use given::{Input, Reply};
+use model::frame::{Frames, Framing};
 use model::plugin::{Kind, Limits};
-use seen::Observations;
+use reply::Cutting;
 use store::Store;
 use tokenizer::Tokenizer;
 
@@ -107,7 +107,7 @@ impl Suite {
         let own = format!(" {}: ", self.plugin.name);
         let log = seen.lines.iter();
         let log = log.map(|line| line.replacen(&own, ": ", 1)).collect();
-        let (differing, written) = expect::compare(&mut case.store.clone(), &found, bless);
+        let (differing, written) = compare(&mut case.store.clone(), &found, bless);
         let mut failures = seen.failures;
         failures.extend(differing);
         CaseReport { name: case.name.clone(), log, failures, written, checks: seen.checks }
@@ -249,4 +249,289 @@ fn beside(case: &Path) -> impl Iterator<Item = String> {
     let others = all.into_iter().filter(move |other| other.file_name() != absolute.file_name());
     let events = others.filter_map(|other| Store::open(&other).ok()?.read("events.json").ok());
     events.map(|events| String::from_utf8_lossy(&events).into_owned())
+}
+
+/// Lines of context around a difference.
+const CONTEXT: usize = 3;
+
+/// Compares the output with the files of a case; with `bless`, writes them instead. `None`
+/// means that there was no output, so the file must not exist.
+fn compare(
+    store: &mut Store,
+    found: &[(&'static str, Option<String>)],
+    bless: bool,
+) -> (Vec<Failure>, Vec<Written>) {
+    let mut failures = Vec::new();
+    let mut written = Vec::new();
+    for (file, found) in found {
+        let expected = store.read(file).ok();
+        let expected = expected.map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        // Editors add a final newline, or remove it; that is not a difference.
+        let open = found.as_deref().and_then(|found| found.strip_suffix('\n'));
+        if expected == *found || expected.is_some() && expected.as_deref() == open {
+            continue;
+        }
+        let file = (*file).to_owned();
+        if bless {
+            match store.write(&file, found.as_deref()) {
+                Ok(()) => written.push(Written { file, removed: found.is_none() }),
+                Err(cause) => {
+                    failures.push(Failure::Unwritable { file, cause: cause.to_string() });
+                }
+            }
+            continue;
+        }
+        let [before, after] = [&expected, found].map(|text| text.as_deref().unwrap_or_default());
+        let diff = diff(before, after);
+        let (expected, found) = (expected.is_some(), found.is_some());
+        failures.push(Failure::Differs { file, expected, found, diff });
+    }
+    (failures, written)
+}
+
+fn diff(expected: &str, found: &str) -> String {
+    TextDiff::from_lines(expected, found)
+        .unified_diff()
+        .context_radius(CONTEXT)
+        .header("expected", "found")
+        .to_string()
+}
+
+/// An open backend with a case's sample and the frames of its reply.
+pub struct Rehearsal<'c> {
+    dialect: Dialect,
+    ask: &'c Ask,
+    is_raw: bool,
+    frames: Vec<Frames>,
+}
+
+impl Suite {
+    /// The calls of a case; absent unless it has one request, whose reply has a success status.
+    pub fn rehearse<'c>(&self, case: &'c Case) -> Result<Option<Rehearsal<'c>>, PluginError> {
+        let Input::Ask(ask) = &case.given else { return Ok(None) };
+        let success = ask.reply.as_ref().filter(|reply| reply.is_success());
+        let Some(Reply { ending, body, .. }) = success else { return Ok(None) };
+        let plugin: Backend = self.configured(case, None, &LogBook::default())?;
+        let mut dialect = plugin.open()?;
+        let is_socket = *ending == reply::MESSAGES;
+        let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
+        // A case of a faulty reply ends in an error, whose time says nothing.
+        let Ok(batches) = reply::batches(cutting, &[body]) else { return Ok(None) };
+        let frames = reply::singly(&reply::together(&batches));
+        let is_raw = cutting == Cutting::from(Framing::Raw);
+        let mut rehearsal = Rehearsal { dialect, ask, is_raw, frames };
+        let succeeds = rehearsal.encode().and_then(|()| rehearsal.decode()).is_ok();
+        Ok(succeeds.then_some(rehearsal))
+    }
+}
+
+impl Rehearsal<'_> {
+    pub fn encode(&mut self) -> Result<(), PluginError> {
+        let Ask { sample, settings, earlier, .. } = self.ask;
+        self.dialect.encode(sample, settings, earlier.as_ref()).map(drop)
+    }
+
+    /// Decodes the reply, one frame in a call, as frames come that a server sends one by one.
+    pub fn decode(&mut self) -> Result<(), PluginError> {
+        let state = self.dialect.begin(&self.ask.head)?;
+        let mut fold = Fold::new(state).framed(self.is_raw);
+        for frame in &self.frames {
+            self.dialect.decode(&mut fold, &mut frame.clone())?;
+        }
+        Ok(())
+    }
+
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.frames.iter().flat_map(Frames::iter).map(|frame| frame.data.len()).sum()
+    }
+}
+
+/// A case stops after this many traps on damaged input.
+const TOLERATED: usize = 3;
+
+/// The most log lines of a case that are shown.
+const LINES: usize = 40;
+
+#[derive(Default)]
+struct Observations {
+    /// The output, by the expectation's file.
+    pub found: Vec<(&'static str, String)>,
+    pub failures: Vec<Failure>,
+    pub checks: Checks,
+    /// True if some output is not known: else an expectation without output must not exist.
+    pub unsettled: bool,
+    /// The receiver of the plugin's log lines.
+    pub log: LogBook,
+    /// Those that are worth showing, each once.
+    pub lines: Vec<String>,
+    /// True if a reply was read that has no end, although the server sent all of it without an
+    /// error.
+    pub endless: bool,
+}
+
+impl Observations {
+    /// Takes the log since the last call. It is shown as long as the reply is intact; for damaged
+    /// replies, only after a failure.
+    pub fn keep_log(&mut self) {
+        for line in self.log.drain() {
+            if !self.lines.contains(&line) && self.lines.len() < LINES {
+                self.lines.push(line);
+            }
+        }
+    }
+
+    pub fn found(&mut self, file: &'static str, text: String) {
+        self.found.push((file, text));
+    }
+
+    /// The plugin returned an error or misbehaved, and the case cannot continue.
+    pub fn ended(&mut self, doing: &str, error: &PluginError) {
+        match format::error(error) {
+            Some(message) => self.found("error.txt", message),
+            None => self.misbehaved(doing, error),
+        }
+    }
+
+    /// The plugin trapped or broke its contract; its output is unknown.
+    pub fn misbehaved(&mut self, doing: &str, error: &PluginError) {
+        self.unsettled = true;
+        let doing = doing.to_owned();
+        self.failures.push(Failure::Misbehaved { doing, error: error.to_string() });
+    }
+
+    /// Returns true if a repetition gave the same as the first time; if not, records the
+    /// difference.
+    pub fn same(&mut self, what: impl FnOnce() -> String, first: &str, second: &str) -> bool {
+        if first == second {
+            return true;
+        }
+        self.unsettled = true;
+        self.failures.push(Failure::Unstable { what: what(), diff: diff(first, second) });
+        false
+    }
+
+    /// The plugin's output violates its contract.
+    pub fn breach(&mut self, what: String) {
+        self.failures.push(Failure::Breach { what });
+    }
+
+    /// The case does not match the plugin.
+    pub(crate) fn misfit(&mut self, what: String) {
+        self.unsettled = true;
+        self.failures.push(Failure::Misfit { what });
+    }
+}
+
+// Reading the files of a case, and collecting their mistakes.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub path: PathBuf,
+    /// The mistake, and the expectation.
+    pub what: String,
+}
+
+impl Display for Mistake {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)
+    }
+}
+
+struct Files<'a> {
+    pub store: Store,
+    mistakes: &'a mut Vec<Mistake>,
+    /// Files that other files of the case refer to.
+    pub named: Vec<PathBuf>,
+}
+
+impl<'a> Files<'a> {
+    /// Mistakes are added to `mistakes`.
+    pub fn new(store: Store, mistakes: &'a mut Vec<Mistake>) -> Self {
+        Files { store, mistakes, named: Vec::new() }
+    }
+
+    /// Records a mistake of a file, or of the case if the name is empty.
+    pub fn mistake(&mut self, file: &str, what: impl Into<String>) {
+        self.mistakes.push(Mistake { path: self.store.place(file), what: what.into() });
+    }
+
+    /// Records a mistake because of which there is no result.
+    pub fn refuse<T>(&mut self, file: &str, what: impl Into<String>) -> Option<T> {
+        self.mistake(file, what);
+        None
+    }
+
+    /// A file's bytes; `None` if there is no such file.
+    pub fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
+        match self.store.read(file) {
+            Ok(bytes) => Some(bytes),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+            Err(cause) => self.refuse(file, format!("cannot be read: {cause}")),
+        }
+    }
+
+    /// A file's text; `None` if there is no such file, or it cannot be read.
+    pub fn text(&mut self, file: &str) -> Option<String> {
+        let text = String::from_utf8(self.bytes(file)?);
+        text.map_err(|cause| self.mistake(file, format!("is not UTF-8: {}", cause.utf8_error())))
+            .ok()
+    }
+
+    /// The bytes of a file that another file refers to.
+    pub fn beside(&mut self, file: &str) -> Option<Vec<u8>> {
+        self.named.push(self.store.place(file));
+        let bytes = self.bytes(file);
+        if !self.store.has(file) {
+            self.mistake(file, "the file does not exist, but sample.json names it");
+        }
+        bytes
+    }
+
+    pub fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
+        let read = serde_json::from_str(&self.text(file)?);
+        read.map_err(|cause| self.mistake(file, cause.to_string())).ok()
+    }
+
+    pub fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
+        let read = toml::from_str(&self.text(file)?);
+        read.map_err(|cause| self.mistake(file, cause.to_string().trim_end())).ok()
+    }
+
+    pub fn config(&mut self) -> Value {
+        let table: toml::Table = self.toml("config.toml").unwrap_or_default();
+        let config = as_json(toml::Value::Table(table));
+        config.map_err(|what| self.mistake("config.toml", what)).unwrap_or_default()
+    }
+
+    pub fn names(&mut self) -> Vec<String> {
+        self.store.names().map_err(|what| self.mistake("", what)).unwrap_or_default()
+    }
+}
+
+/// TOML as JSON; a value that JSON cannot express is a mistake.
+fn as_json(value: toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => serde_json::Number::from_f64(number)
+            .ok_or_else(|| {
+                format!("{number} cannot be passed to a plugin: JSON has no such number")
+            })?
+            .into(),
+        toml::Value::Boolean(truth) => truth.into(),
+        toml::Value::Datetime(date) => date.to_string().into(),
+        toml::Value::Array(values) => {
+            values.into_iter().map(as_json).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        toml::Value::Table(table) => Value::Object(
+            table
+                .into_iter()
+                .map(|(key, value)| Ok((key, as_json(value)?)))
+                .collect::<Result<_, String>>()?,
+        ),
+    })
 }

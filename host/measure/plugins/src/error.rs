@@ -80,7 +80,6 @@ impl PluginError {
 
     /// Adds the place in a sequence of samples: the id of the last one before a failure that names
     /// no place itself.
-    #[must_use]
     pub(super) fn after(mut self, last: &str) -> Self {
         if let PluginError::Trapped { cause: message, .. } | PluginError::Other { message, .. } =
             &mut self

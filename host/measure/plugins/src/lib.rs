@@ -24,7 +24,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
-mod artifacts;
 mod awaited;
 pub mod backend;
 pub mod case;

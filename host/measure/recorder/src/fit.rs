@@ -79,7 +79,6 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Reads the files of a recording.
     pub fn read(files: &[PathBuf]) -> Result<Self, RowsError> {
         let (mut recorded, mut seen) = (Recorded::default(), HashSet::new());
         let (mut tokens, mut cached) = (0, 0);

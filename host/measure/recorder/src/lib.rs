@@ -18,7 +18,6 @@
 mod answer;
 mod chain;
 mod counts;
-mod file;
 mod fit;
 mod form;
 mod log;
@@ -30,7 +29,7 @@ mod tap;
 mod weka;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -42,6 +41,7 @@ use hyper::header::HeaderName;
 use load::transport::tls::TrustError;
 use model::clock::Clock;
 use model::connection::{Trust, Version};
+use model::private;
 use model::target::Target;
 use model::units::Nanos;
 use plugins::PluginError;
@@ -138,7 +138,7 @@ fn reading(settings: &mut Settings) -> Result<reading::Reading, RecordingError> 
         return Err(RecordingError::NoForm(names.collect::<Vec<_>>().join(", ")));
     }
     let key = chain::Key::random()?;
-    let file = file::RowFile::begin(&settings.file, settings.most);
+    let file = RowFile::begin(&settings.file, settings.most);
     let file = file.map_err(|cause| RecordingError::File { path: settings.file.clone(), cause })?;
     Ok(reading::Reading {
         readers,
@@ -251,4 +251,70 @@ impl Recording {
                 .map_err(|_| io::Error::other("the thread of rows panicked"))
         })
     }
+}
+
+// The files of a recording. Owns rotation, and the file's state after a failed write.
+//
+// Each row is written with one call, so a killed process leaves whole rows. After a failed write,
+// as on a full disk, the file is cut back to its last whole row, and the next row tries again.
+
+/// The file that rows go to.
+struct RowFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    /// Bytes after which the next file begins.
+    most: u64,
+    /// The files that are full.
+    full: u32,
+}
+
+impl RowFile {
+    /// Begins a file that must not exist. Errors: the system's.
+    pub(crate) fn begin(path: &Path, most: u64) -> io::Result<Self> {
+        let file = private::options().create_new(true).open(path)?;
+        Ok(RowFile { path: path.to_owned(), file, length: 0, most, full: 0 })
+    }
+
+    /// Writes a row, in the next file if this one is full. Errors: the system's; then the row is
+    /// lost, and the file has whole rows.
+    pub(crate) fn write(&mut self, row: &[u8]) -> io::Result<()> {
+        if self.length > 0 && self.length + row.len() as u64 > self.most {
+            self.rotate()?;
+        }
+        let written = self.file.write_all(row);
+        if written.is_err() {
+            self.file.set_len(self.length)?;
+            io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.length))?;
+            return written;
+        }
+        self.length += row.len() as u64;
+        Ok(())
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let path = numbered(&self.path, self.full + 1);
+        self.file = private::options().create_new(true).open(path)?;
+        self.full += 1;
+        self.length = 0;
+        Ok(())
+    }
+
+    /// The paths of all files.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        (0..=self.full).map(|number| numbered(&self.path, number)).collect()
+    }
+}
+
+/// The path of the file of this number: `traffic.jsonl`, `traffic.1.jsonl` and so on.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 0 {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}.{number}.{}", extension.to_string_lossy()),
+        None => format!("{stem}.{number}"),
+    };
+    path.with_file_name(name)
 }

@@ -69,7 +69,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// For one of this many threads.
     pub(crate) fn new(threads: usize) -> Self {
-        let limit = load::descriptors::allow(2 * CONNECTIONS as u64);
+        let limit = load::thread_group::allow(2 * CONNECTIONS as u64);
         let descriptors = limit.map_or(LEAST_DESCRIPTORS, |limit| limit as usize);
         let most = CONNECTIONS.min(descriptors / 8 * 5) / threads;
         Bounds { most: most.max(1), ahead: descriptors / 4 / threads }

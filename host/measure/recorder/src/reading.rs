@@ -13,10 +13,10 @@ use serde_json::Value;
 use tokenizer::Tokenizer;
 
 use crate::Coarseness;
+use crate::RowFile;
 use crate::answer::{self, Answer};
 use crate::chain::{BLOCK, Digest, Key, Units};
 use crate::counts::{Count, Counts};
-use crate::file::RowFile;
 use crate::form::{ClientRequest, Content, Form};
 use crate::row::{Row, WHOLE_PROMPTS};
 use crate::sessions::{Place, Repeated, Sessions, Signs};

@@ -46,7 +46,6 @@ impl Budget {
     }
 }
 
-/// A copy of a body.
 #[derive(Debug)]
 pub(crate) struct BodyCopy {
     pub(crate) bytes: Vec<u8>,

@@ -14,7 +14,6 @@ const UNIT: u64 = 100_000;
 const NEEDED: f64 = 0.12;
 
 struct Captured {
-    /// Its options.
     options: &'static str,
     /// Output tokens per second that the program of the day reported.
     output_tokens_per_s: f64,

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use crate::figure::Figure;
 use crate::metric::objective;
 use model::duration::{self, ParseError};
-use model::share;
+use model::number;
 
 /// The subject of a threshold on the verdict, which is no figure.
 pub(crate) const VERDICT: &str = "verdict";
@@ -362,7 +362,7 @@ fn number(text: &str, unit: &str) -> Result<Number, Option<String>> {
         return Ok(Number::Bare(bare));
     }
     if let Some(percent) = text.strip_suffix('%') {
-        let both = finite(percent).zip(share::hundredths(percent)).ok_or(None);
+        let both = finite(percent).zip(number::hundredths(percent)).ok_or(None);
         return both.map(|(percent, share)| Number::Percent { percent, share });
     }
     let own = text.strip_suffix(unit).filter(|_| !unit.is_empty());

@@ -13,7 +13,6 @@ pub mod objective;
 pub mod reading;
 #[cfg(test)]
 mod reference;
-pub mod samples;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +25,8 @@ pub use reading::Reading;
 
 use crate::summary::sessions::Session;
 use model::units::Nanos;
+use statistics::Spread;
+use statistics::blocks::Blocks;
 
 /// The exchanges of the measurement that a metric is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,5 +134,42 @@ impl Unit {
     /// milliseconds are counted in nanoseconds.
     pub fn scale(self) -> f64 {
         if matches!(self, Unit::Tokens | Unit::Requests) { 1.0 } else { 1e6 }
+    }
+}
+
+/// Makes the store for a metric's samples: pooled ones are counted, as there are many of them.
+pub fn spread(metric: &Metric) -> Spread {
+    let scale = metric.unit.scale();
+    match metric.measure {
+        Measure::One(_) | Measure::Session(_) => Spread::new(scale),
+        Measure::Pooled(_) => Spread::counting(scale),
+    }
+}
+
+/// Adds the metric's samples of an exchange to it, and to blocks at its index there, if it has any.
+pub fn take(
+    metric: &Metric,
+    reading: &Reading<'_>,
+    spread: &mut Spread,
+    blocks: Option<(&mut Blocks, u64)>,
+) {
+    if metric.of == Of::Answered && !reading.exchange.is_ok() {
+        return;
+    }
+    match metric.measure {
+        Measure::One(measure) => {
+            if let Some(sample) = measure(reading) {
+                spread.add(sample);
+                if let Some((blocks, index)) = blocks {
+                    blocks.add(index, sample);
+                }
+            }
+        }
+        Measure::Pooled(walk) => {
+            let counts = spread.counts();
+            walk(reading, &mut |_, value, times| counts.add(value, times));
+        }
+        // Sessions are known when all exchanges are.
+        Measure::Session(_) => {}
     }
 }

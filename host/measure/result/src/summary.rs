@@ -36,7 +36,6 @@ pub mod cache;
 pub mod cold;
 mod column;
 pub(crate) mod confidence;
-mod counts;
 pub mod course;
 mod dataset;
 mod distribution;
@@ -44,19 +43,14 @@ mod expected;
 mod facts;
 mod failing;
 pub mod first_token;
-pub mod fleet;
-mod flights;
 mod gaps;
 pub(crate) mod gather;
-mod goodput;
 mod groups;
 mod kinds;
 mod lives;
 mod load;
 mod messages;
-mod occupancy;
 mod reasoning;
-mod requests;
 mod scores;
 pub mod server;
 pub(crate) mod sessions;
@@ -82,23 +76,18 @@ pub use backlog::Backlog;
 pub use cold::ColdStart;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
-pub use counts::ServerCount;
 pub use dataset::{Dataset, Remark, Treatment};
 pub use devices::Devices;
 pub use distribution::{Basis, Distribution};
 pub use facts::{Damage, Loop, Machines, NOT_SENT, Price, Rules, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use first_token::FirstToken;
-pub use fleet::Fleet;
-pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
 pub use kinds::{Drafts, Reported};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use model::client::Client;
-pub use occupancy::Occupancy;
 pub use reasoning::Reasoning;
-pub use requests::{Failures, Requests};
 pub use scores::{By, Example, Score, ScoredGroup};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
@@ -112,7 +101,13 @@ pub use unjudged::{SilentScorer, Unjudged};
 pub use warmup::Warmup;
 
 use crate::finding::{Finding, Verdict};
+use crate::metric::objective::Objective;
+use crate::metric::{Reading, Single, objective};
 use crate::threshold::Checked;
+use model::exchange::{Class, Reason};
+use model::units::Nanos;
+use statistics::blocks::{Layout, design_effect_of};
+use statistics::interval::Loads;
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[model::apply(model::document!)]
@@ -263,5 +258,463 @@ impl Summary {
     /// The distribution of the metric of that name, if it was measured.
     pub fn metric(&self, name: &str) -> Option<&Distribution> {
         self.metrics.get(name)
+    }
+}
+
+/// The processes of a fleet.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Fleet {
+    /// Each process, by rank. Requests are dealt out in turn. In a closed loop or below a cap, they
+    /// go with the users or slots that send them.
+    pub agents: Vec<Agent>,
+}
+
+/// One process of a fleet.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Agent {
+    /// Its rank, from 0.
+    pub rank: u32,
+    /// The host name of its machine.
+    pub host: String,
+    /// Measured requests whose records it sent.
+    pub records: u64,
+    /// The most by which its beginning may differ from the coordinator's start instant, in
+    /// microseconds: the bound on the error of its clock. Absent if its clock was never measured.
+    pub clock_bound_us: Option<f64>,
+    /// The time at which its clock moved against the coordinator's by more than drift explains;
+    /// absent if it never did.
+    pub clock_moved: Option<Moved>,
+    /// Its loss; absent if it finished.
+    pub lost: Option<Lost>,
+    /// True if it was lost, and the records of its own disk were taken in after the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merged: bool,
+    /// The reason why its part of the run ended early, though it was not lost.
+    pub error: Option<String>,
+    /// Its performance as a client, if it was monitored.
+    pub client: Option<Client>,
+}
+
+/// A clock that moved.
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
+pub struct Moved {
+    /// The last time at which it still agreed, in seconds since the measurement began.
+    pub from_s: f64,
+    /// The least by which it moved, in milliseconds.
+    pub by_ms: f64,
+}
+
+/// An agent that was lost.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Lost {
+    /// The time of its last message, in seconds since the measurement began.
+    pub from_s: f64,
+    /// The cause of the loss.
+    pub why: String,
+    /// Requests of its part that are not on record: whether they were sent is not known. Absent
+    /// where the plan does not say how many they are.
+    pub unknown: Option<u64>,
+}
+
+impl Agent {
+    /// Names it in messages.
+    pub fn name(&self) -> String {
+        format!("agent {} on {}", self.rank, self.host)
+    }
+}
+
+/// The most names of a summary. Later ones are left out: each record has its own.
+const NAMES: usize = 256;
+
+/// A number that a server counts, over the answers that state it.
+#[model::apply(model::document!)]
+#[derive(Copy, Default)]
+pub struct ServerCount {
+    /// The number of answers that state it, zero included.
+    pub answers: u64,
+    /// Their sum.
+    pub total: u64,
+    /// Their mean.
+    pub mean: f64,
+}
+
+impl ServerCount {
+    /// Formats it as text; `number` formats the numbers.
+    pub fn label(&self, number: impl Fn(u64) -> String) -> String {
+        format!(
+            "{} (mean {:.2}, of {} answers)",
+            number(self.total),
+            self.mean,
+            number(self.answers)
+        )
+    }
+}
+
+/// The numbers of the answers seen so far.
+#[derive(Default)]
+struct ServerCounts(BTreeMap<String, ServerCount>);
+
+impl ServerCounts {
+    fn add(&mut self, counts: &BTreeMap<String, u64>) {
+        for (name, count) in counts {
+            if self.0.len() == NAMES && !self.0.contains_key(name) {
+                continue;
+            }
+            let all = self.0.entry(name.clone()).or_default();
+            all.answers += 1;
+            all.total = all.total.saturating_add(*count);
+        }
+    }
+
+    fn finish(mut self) -> BTreeMap<String, ServerCount> {
+        for count in self.0.values_mut() {
+            count.mean = count.total as f64 / count.answers as f64;
+        }
+        self.0
+    }
+}
+
+/// Outcomes of the requests of the measurement.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Requests {
+    /// Requests that were due.
+    pub total: u64,
+    /// Requests that were answered in full.
+    pub successful: u64,
+    /// Requests that failed, of any class of failure, including requests that were not sent.
+    pub failed: u64,
+    /// Requests that the client cancelled on purpose: neither successful nor failed.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub cancelled: u64,
+    /// Cancelled requests that were never sent, because they depend on a cancelled request.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub cancelled_unsent: u64,
+    /// Requests that failed by themselves, not because a request that they depend on failed; absent
+    /// if all did.
+    pub failed_by_themselves: Option<u64>,
+    /// Requests whose first byte was written to the socket.
+    pub sent: u64,
+    /// Failures by class. A class that did not occur is not listed.
+    pub failures: BTreeMap<Class, Failures>,
+    /// `successful / (total - cancelled)`.
+    pub success_share: Option<f64>,
+    /// Requests that the cap on requests in flight held back by more than a millisecond, or never
+    /// let go; absent without a cap.
+    pub held_back: Option<u64>,
+    /// Requests whose prompt and longest answer together have more tokens than the model's context.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub beyond_context: u64,
+    /// Failed requests for which the server's error says that the context is too long.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub context_overflows: u64,
+    /// Replies with an error status that the backend accepted and read as answers, by status.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_errors: BTreeMap<u16, u64>,
+    /// Beside these, replies with the status 404 that a further request followed, because a result
+    /// was not ready yet.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub accepted_not_yet: u64,
+    /// Requests that waited for a connection to be opened.
+    pub waited_for_connection: u64,
+    /// Requests of the warm-up; no other figure includes them.
+    pub warmup: u64,
+    /// Requests that were sent after a lane was over for which no session was left; of the other
+    /// figures, scores alone include them.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub tail: u64,
+}
+
+/// Failures of one class.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Failures {
+    /// The number of failures.
+    pub count: u64,
+    /// Failures by HTTP status; of the class `http-status`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures by the reason that the server gave; failures without a reason are not included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<Reason, u64>,
+    /// Index of the first failed request.
+    pub first: u64,
+    /// The first few kinds of messages, in the order of the requests. Messages are of one kind if
+    /// they have the same status and differ only in parts with digits.
+    pub messages: Vec<Message>,
+    /// The number of failures with a message of another kind.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub other_messages: u64,
+}
+
+/// Time spent in each of equal spans, summed over all stays, in whole nanoseconds: their order does
+/// not matter, and a long stay costs no more than a short one.
+pub struct Occupancy {
+    grain: Nanos,
+    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
+    /// times.
+    part: Vec<i128>,
+    /// The change of the weights that spend a whole span there, from one span to the next.
+    whole: Vec<i128>,
+}
+
+impl Occupancy {
+    /// An empty count, with this number of spans of that length from zero on. `grain` is above
+    /// zero.
+    pub fn new(grain: Nanos, spans: usize) -> Self {
+        Occupancy { grain, part: vec![0; spans], whole: vec![0; spans + 1] }
+    }
+
+    /// Adds the time between two instants since the first span began; time after the last span is
+    /// left out.
+    pub fn add(&mut self, from: Nanos, to: Nanos) {
+        self.add_weighed(from, to, 1);
+    }
+
+    /// The same, where each nanosecond counts this many times.
+    fn add_weighed(&mut self, from: Nanos, to: Nanos, weight: u64) {
+        let weight = i128::from(weight);
+        let grain = i128::from(self.grain.0);
+        let end = grain * self.part.len() as i128;
+        let (from, to) = (i128::from(from.0).min(end), i128::from(to.0).min(end));
+        if to <= from {
+            return;
+        }
+        let (first, last) = (from / grain, (to - 1) / grain);
+        if first == last {
+            self.part[first as usize] += (to - from) * weight;
+            return;
+        }
+        self.part[first as usize] += ((first + 1) * grain - from) * weight;
+        self.part[last as usize] += (to - last * grain) * weight;
+        self.whole[first as usize + 1] += weight;
+        self.whole[last as usize] -= weight;
+    }
+
+    /// The seconds spent in each span.
+    pub fn seconds(self) -> Vec<f64> {
+        self.nanos().map(|nanos| nanos as f64 / 1e9).collect()
+    }
+
+    /// The nanoseconds spent in each span, with their weights.
+    fn nanos(&self) -> impl Iterator<Item = i128> {
+        let mut through = 0;
+        self.part.iter().zip(&self.whole).map(move |(part, more)| {
+            through += more;
+            part + through * i128::from(self.grain.0)
+        })
+    }
+}
+
+/// The number of requests that met the run's objectives.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Goodput {
+    /// Answered requests that met every objective.
+    pub good: u64,
+    /// `good` divided by all requests that were due. Failed and unsent requests are included,
+    /// requests that were cancelled on purpose are not.
+    pub slo_attainment: Option<f64>,
+    /// Good requests per second.
+    pub requests_per_s: Option<f64>,
+    /// Their output tokens per second; absent if the tokens of any of them are unknown.
+    pub output_tokens_per_s: Option<f64>,
+    /// Each objective by its metric's name.
+    pub objectives: BTreeMap<String, Attainment>,
+}
+
+/// The number of requests that met one objective.
+#[model::apply(model::document!)]
+#[derive(Default)]
+pub struct Attainment {
+    /// The limit in milliseconds.
+    pub at_most_ms: f64,
+    /// Answered requests that met it.
+    pub kept: u64,
+    /// Answered requests that missed it.
+    pub missed: u64,
+    /// Answered requests for which the metric is unknown. They do not count as good.
+    pub unknown: u64,
+    /// `kept` divided by the same requests.
+    pub attainment: Option<f64>,
+}
+
+/// The requests judged so far.
+struct Gather {
+    objectives: Vec<(String, Single, Attainment)>,
+    good: u64,
+    tokens: Option<u64>,
+}
+
+impl Gather {
+    /// An empty judge by these objectives; `None` if there are none.
+    fn new(objectives: &[Objective]) -> Option<Self> {
+        let known = objectives.iter().filter_map(|objective| {
+            let attainment =
+                Attainment { at_most_ms: objective.at_most_ms, ..Attainment::default() };
+            Some((objective.metric.clone(), objective.measure()?, attainment))
+        });
+        (!objectives.is_empty()).then(|| Gather {
+            objectives: known.collect(),
+            good: 0,
+            tokens: Some(0),
+        })
+    }
+
+    /// Judges a request that was answered. Gives whether it is good.
+    fn add(&mut self, reading: &Reading<'_>) {
+        let mut good = true;
+        for (_, measure, attainment) in &mut self.objectives {
+            let kept = objective::kept(*measure, attainment.at_most_ms, reading);
+            match kept {
+                Some(true) => attainment.kept += 1,
+                Some(false) => attainment.missed += 1,
+                None => attainment.unknown += 1,
+            }
+            good &= kept == Some(true);
+        }
+        if good {
+            self.good += 1;
+            let tokens = reading.output_tokens.map(|count| u64::from(count.tokens));
+            self.tokens = self.tokens.zip(tokens).map(|(sum, more)| sum.saturating_add(more));
+        }
+    }
+
+    /// `total` is the number of requests that were due and not cancelled on purpose, `duration` the
+    /// seconds of the run.
+    fn finish(self, total: u64, duration: Option<f64>) -> Goodput {
+        let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
+        let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
+        let objectives = self.objectives.into_iter().map(|(metric, _, attainment)| {
+            let attainment = Attainment { attainment: share(attainment.kept), ..attainment };
+            (metric, attainment)
+        });
+        Goodput {
+            good: self.good,
+            slo_attainment: share(self.good),
+            requests_per_s: per_s(self.good),
+            output_tokens_per_s: self.tokens.and_then(per_s),
+            objectives: objectives.collect(),
+        }
+    }
+}
+
+/// A part of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    from: Nanos,
+    to: Nanos,
+}
+
+impl Span {
+    /// True if an observation at an instant belongs to the time within: the end belongs to it, the
+    /// beginning belongs to the time before.
+    fn holds(self, at: Nanos) -> bool {
+        self.from < at && at <= self.to
+    }
+
+    /// The number of the equal part of the time that an instant lies in.
+    fn part(self, at: Nanos, parts: usize) -> Option<usize> {
+        let length = u128::from(self.to.since(self.from).0);
+        let into = u128::from(at.since(self.from).0);
+        let part = (self.holds(at) && length > 0).then(|| into * parts as u128 / length)?;
+        // A flight that ends the time belongs to its last part.
+        usize::try_from(part).ok().map(|part| part.min(parts - 1))
+    }
+}
+
+/// Times at which requests were sent and at which they ended, each in order.
+#[derive(Clone, Copy)]
+struct Flights<'a> {
+    starts: &'a [Nanos],
+    ends: &'a [Nanos],
+}
+
+impl Flights<'_> {
+    /// Shows the number in flight after each change, in order of time. One that ends when another
+    /// is sent has made way for it.
+    fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
+        let (mut started, mut ended) = (0, 0);
+        while ended < self.ends.len() {
+            let end = self.ends[ended];
+            match self.starts.get(started) {
+                Some(start) if *start < end => {
+                    started += 1;
+                    show(*start, (started - ended) as u64);
+                }
+                _ => {
+                    ended += 1;
+                    show(end, (started - ended) as u64);
+                }
+            }
+        }
+    }
+
+    /// Finds the median number in flight: that number or fewer for half of the time in which
+    /// requests were sent.
+    fn median(self) -> u64 {
+        let Some(last) = self.starts.last().copied() else { return 0 };
+        let mut times = BTreeMap::<u64, u64>::new();
+        let mut before: Option<(Nanos, u64)> = None;
+        self.sweep(|at, in_flight| {
+            if let Some((since, level)) = before {
+                *times.entry(level).or_default() += at.min(last).since(since).0;
+            }
+            before = Some((at, in_flight));
+        });
+        let half = times.values().sum::<u64>() / 2;
+        let mut sum = 0;
+        let median = times.into_iter().find(|(_, time)| {
+            sum += time;
+            sum > half
+        });
+        median.map_or(0, |(level, _)| level)
+    }
+
+    /// Requests that were sent before the first answer ended.
+    fn fill(self, first_answer: Option<Nanos>) -> usize {
+        first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
+    }
+
+    /// Computes the number of independent loads of the run: its requests after the fill, divided by
+    /// the design effect of the number in flight when each was sent. `None` if that number hardly
+    /// varies.
+    fn loads(self, layout: Layout) -> Option<Loads> {
+        let mut ended = 0;
+        let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());
+        for (started, start) in self.starts.iter().enumerate() {
+            while self.ends.get(ended).is_some_and(|end| end <= start) {
+                ended += 1;
+            }
+            levels.push(u32::try_from(started - ended).unwrap_or(u32::MAX));
+        }
+        let levels = levels.get(layout.fill() as usize..)?;
+        let (least, most) = (levels.iter().min()?, levels.iter().max()?);
+        let (first, last) = (self.ends.first()?, self.ends.last()?);
+        (most - least > 1).then(|| Loads {
+            independent: levels.len() as f64 / design_effect_of(levels, layout.blocks()),
+            between_ends: last.since(*first).as_millis_f64() / (self.ends.len() - 1) as f64,
+        })
+    }
+
+    /// Nanoseconds in flight within the span, summed over the requests.
+    fn within(self, span: Span) -> u128 {
+        let upto = |instants: &[Nanos]| -> u128 {
+            let within = instants.iter().map(|at| span.to.since(*at.max(&span.from)));
+            within.map(|part| u128::from(part.0)).sum()
+        };
+        // Time since each start, less time since each end.
+        upto(self.starts) - upto(self.ends)
+    }
+
+    /// Most requests in flight at one instant.
+    fn peak(self) -> Option<u64> {
+        let mut most = None;
+        self.sweep(|_, in_flight| most = most.max(Some(in_flight)));
+        most
     }
 }

@@ -6,36 +6,32 @@
 //! `scores.json` has later judgements, if there are any. However the run ends, the files written
 //! until then are readable: the summary is a function of the other files.
 
-mod below;
-mod facts;
-mod kept;
-mod later;
-
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::assessment::Assessment;
+use crate::assessment::{Assessment, Later};
 use crate::environment::Environment;
 use crate::record::{self, RecordError, RunEnd, Written};
-use crate::{Repeat, Reported};
-use crate::{series, telemetry};
-pub use kept::without_secrets;
-use model::clean;
+use crate::{Repeat, Reported, series, telemetry};
 use model::exchange::Exchange;
-use model::private;
 use model::timings::StageTimes;
+use model::{clean, private, redact};
 use result::summary::cache::Cache;
-use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary, Survey};
-use scenario::plan::Plan;
+use result::summary::{
+    Client, Damage, Dataset, Fleet, Loop, Run, RunFacts, Server, Summary, Survey, Used,
+};
+use scenario::plan::{Plan, PlannedPlugin};
 
-pub use below::runs;
-pub use facts::facts;
-
-use facts::add_later;
-use kept::without_configs;
+use model::plugin::Kind;
+use model::redact::Known;
+use model::session::{History, Warming};
+use model::simulation::simulated_acceptance;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
@@ -240,7 +236,7 @@ impl RunFolder {
     /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
     /// to the second. Absent if neither the status nor the folder's name has a date.
     pub fn origin(&self) -> Result<Option<u64>, FolderError> {
-        below::origin(self)
+        origin(self)
     }
 
     /// The environment of the run; absent if it was not written.
@@ -362,6 +358,285 @@ impl RunFolder {
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// The scores that were given later.
+const SCORES: &str = "scores.json";
+
+/// The file of the agreement with the answers of a baseline.
+const AGREEMENT: &str = "agreement.json";
+
+impl RunFolder {
+    /// Writes the agreement of the run's answers with a baseline's.
+    pub fn write_agreement(&self, agreed: &impl Serialize) -> Result<(), FolderError> {
+        self.write_json(AGREEMENT, agreed)
+    }
+
+    /// Reads the results of tokenizer and scorers over the answers after the run; empty if neither
+    /// was used.
+    pub fn assessment(&self) -> Result<Assessment, FolderError> {
+        Ok(self.read_if_there(Assessment::FILE)?.unwrap_or_default())
+    }
+
+    /// Reads the later judgings, the oldest first.
+    pub fn later(&self) -> Result<Vec<Later>, FolderError> {
+        Ok(self.read_if_there(SCORES)?.unwrap_or_default())
+    }
+
+    /// Adds later scores. Nothing that the run wrote is changed.
+    pub fn add_later(&self, later: Later) -> Result<(), FolderError> {
+        let mut all = self.later()?;
+        all.push(later);
+        self.write_json(SCORES, &without_secret_configs(&all))
+    }
+}
+
+/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is
+/// kept, so that runs that differ in it can be told apart. Its 32 bits do not reveal a key.
+pub fn without_secrets(plan: &Plan) -> serde_json::Value {
+    let mut json = serde_json::to_value(plan).unwrap_or_default();
+    let mut hide = |place: &str, names: &[String]| {
+        if let Some(value) = json.pointer_mut(place) {
+            redact::fields_named(value, names, &mark);
+        }
+    };
+    hide("/request/extra-body", &[]);
+    hide("/backend/config", &plan.backend.secret_keys);
+    hide("/dataset/config", &plan.dataset.plugin.secret_keys);
+    for (number, scorer) in plan.scorers.iter().enumerate() {
+        hide(&format!("/scorers/{number}/config"), &scorer.secret_keys);
+    }
+    json
+}
+
+/// A command line without the secrets in the configurations of a plan's plugins.
+fn without_configs(plan: &Plan, words: &[String]) -> Vec<String> {
+    let plugins = [&plan.backend, &plan.dataset.plugin].into_iter().chain(&plan.scorers);
+    let known = Known::new(plugins.flat_map(PlannedPlugin::secrets));
+    words.iter().map(|word| known.redact(word)).collect()
+}
+
+/// Scores that were given later, likewise.
+fn without_secret_configs(later: &[Later]) -> serde_json::Value {
+    let mut all = serde_json::to_value(later).unwrap_or_default();
+    let each = all.as_array_mut().into_iter().flatten();
+    let scorers = each.filter_map(|later| later.get_mut("scorers")?.as_array_mut());
+    for scorer in scorers.flatten() {
+        if let Some(config) = scorer.get_mut("config") {
+            redact::fields(config, &mark);
+        }
+    }
+    all
+}
+
+fn mark(secret: &serde_json::Value) -> String {
+    let digest = model::hex(&Sha256::digest(secret.to_string().as_bytes())[..4]);
+    format!("[redacted, sha256 {digest}]")
+}
+
+/// Collects the facts that a summary needs in addition to the exchanges, from the plan and the
+/// assessment of the answers. The caller adds the client's performance, the server's own metrics,
+/// and the dataset's treatment of its input.
+pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
+    let launch = plan.about.launch_command.as_deref();
+    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
+    RunFacts {
+        scorer_errors: assessment.error_count(),
+        retokenized: assessment.retokenized,
+        reasoning: assessment.reasoning,
+        scores: assessment.scores,
+        unscored: assessment.unscored,
+        run_scores: assessment.run_scores,
+        silent_scorers: assessment.silent,
+        ..RunFacts::from(Run {
+            backend: plan.backend.name.clone(),
+            arrival: plan.load.arrival.to_string(),
+            r#loop: if plan.load.arrival.is_open() { Loop::Open } else { Loop::Closed },
+            request_rate: rate,
+            even_rate: rate.is_some() && plan.load.arrival.is_even(),
+            // A lane's session may have several requests in flight.
+            max_in_flight: (plan.slots().filter(|_| plan.load.lanes.is_none()))
+                .map(|slots| slots as u64),
+            users: plan.slots().filter(|_| !plan.load.arrival.is_open()).map(|users| users as u64),
+            machines: plan.machines,
+            warmup_wave: (plan.load.warming == Warming::UntilStable)
+                .then_some(u64::from(plan.load.warmup)),
+            planned: plan.held_requests(),
+            streamed: plan.request.stream,
+            expected_acceptance_length: plan.expect.acceptance_length,
+            simulated_acceptance: (launch.and_then(simulated_acceptance))
+                .map(|setting| setting.name.to_owned()),
+            ignore_eos: plan.request.ignore_eos,
+            unforced: plan.request.unforced,
+            context_tokens: plan.target.context_tokens,
+            percentiles: plan.percentiles.clone(),
+            failures_as_infinite: plan.failures_as_infinite,
+            time_slice: plan.time_slice,
+            first_due: plan.first_due(),
+            goodput: plan.goodput.clone(),
+            thresholds: plan.thresholds.clone(),
+            tokenizer: Some(plan.tokenizer.summary()),
+            rules: plan.rules.clone(),
+            insecure: plan.connection.trust.insecure,
+            plugins: plan.plugins(),
+            sandbox: Some(plan.sandbox.clone()),
+            interrupted,
+            recorded_histories: plan.request.history == History::Recorded,
+            ignored_options: plan.request.ignored.clone(),
+            cost: plan.cost.clone(),
+            ..Run::default()
+        })
+    }
+}
+
+/// Adds scores that were given later to the run's own scores.
+fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
+    for later in later {
+        facts.run.plugins.extend(later.scorers.iter().map(|scorer| Used {
+            kind: Kind::Scorer,
+            name: scorer.name.clone(),
+            version: scorer.version.clone(),
+            digest: scorer.digest.clone(),
+        }));
+        facts.scores.extend(later.scores);
+        facts.unscored.extend(later.unscored);
+        facts.left_out.extend(later.left_out);
+        facts.run_scores.extend(later.run_scores);
+        facts.silent_scorers.extend(later.silent);
+        facts.scorer_errors += later.errors;
+    }
+}
+
+/// The run in this folder, or all the runs below it, in the order of their start times. Fails if
+/// there is none, or if a folder cannot be listed.
+pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
+    let mut found = Vec::new();
+    search(path, &mut found)?;
+    if found.is_empty() {
+        return Err(FolderError::NoRun { path: path.to_owned() });
+    }
+    let mut timed = Vec::with_capacity(found.len());
+    for run in found {
+        timed.push((began(&run)?, run));
+    }
+    // Runs without a known time come last. Names order runs that began in the same instant.
+    timed.sort_by(|(a, run), (b, other)| {
+        (a.is_none(), a, run.path()).cmp(&(b.is_none(), b, other.path()))
+    });
+    Ok(timed.into_iter().map(|(_, run)| run).collect())
+}
+
+fn search(path: &Path, found: &mut Vec<RunFolder>) -> Result<(), FolderError> {
+    if path.join(PLAN).is_file() {
+        found.push(RunFolder::at(path));
+        return Ok(());
+    }
+    let cannot = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            FolderError::NoRun { path: path.to_owned() }
+        }
+        _ => FolderError::List { path: path.to_owned(), cause },
+    };
+    let mut below: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        let kind = entry.file_type().map_err(cannot)?;
+        // A link to a run is followed, one to any other folder is not: it may lead in a circle.
+        let linked = kind.is_symlink() && entry.path().join(PLAN).is_file();
+        if kind.is_dir() || linked {
+            below.push(entry.path());
+        }
+    }
+    below.sort();
+    below.iter().try_for_each(|path| search(path, found))
+}
+
+/// Finds the beginning of a run, to the second: from its status or, if it was killed, from its
+/// folder's name.
+fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
+    if let Some(status) = run.status()?
+        && let Ok(started) = status.started.parse::<jiff::Timestamp>()
+    {
+        return Ok(Some(started.strftime(STAMP).to_string()));
+    }
+    let name = run.path().file_name().map(|name| name.to_string_lossy());
+    let stamp = name.as_deref().and_then(|name| name.get(..15));
+    let is_stamp = |stamp: &&str| {
+        stamp.bytes().enumerate().all(|(place, byte)| match place {
+            8 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    };
+    Ok(stamp.filter(is_stamp).map(str::to_owned))
+}
+
+/// The origin of a run's instants: see [`RunFolder::origin`].
+fn origin(run: &RunFolder) -> Result<Option<u64>, FolderError> {
+    if let Some(origin) = run.status()?.and_then(|status| status.origin) {
+        return Ok(Some(origin));
+    }
+    let stamp = began(run)?.and_then(|stamp| DateTime::strptime(STAMP, stamp).ok());
+    let zoned = stamp.and_then(|stamp| stamp.to_zoned(TimeZone::UTC).ok());
+    Ok(zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_nanosecond()).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a run's folder, with a status if it ended.
+    fn run(parent: &Path, name: &str, started: Option<&str>) {
+        let folder = parent.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(PLAN), "{}").unwrap();
+        if let Some(started) = started {
+            let status = format!(
+                r#"{{"started": "{started}", "ended": "{started}", "interrupted": false}}"#
+            );
+            std::fs::write(folder.join("status.json"), status).unwrap();
+        }
+    }
+
+    fn found(path: &Path, below: &Path) -> Vec<String> {
+        let runs = runs(path).unwrap();
+        let name = |run: &RunFolder| run.path().strip_prefix(below).unwrap().display().to_string();
+        runs.iter().map(name).collect()
+    }
+
+    #[test]
+    fn runs_below_come_in_the_order_in_which_they_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        run(root, "z", Some("2026-01-02T03:04:05.6Z"));
+        run(root, "deep/er/a", Some("2026-01-02T03:04:06Z"));
+        run(root, "20260102-030400-killed", None);
+        run(root, "renamed", None);
+        run(root, "z/within-a-run", Some("2020-01-01T00:00:00Z"));
+        std::fs::create_dir(root.join("empty")).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(root, root.join("deep/circle")).unwrap();
+            std::os::unix::fs::symlink(root.join("z"), root.join("deep/y")).unwrap();
+        }
+        let mut expected = vec!["20260102-030400-killed", "z", "deep/er/a", "renamed"];
+        if cfg!(unix) {
+            expected.insert(1, "deep/y");
+        }
+        assert_eq!(found(root, root), expected);
+        assert_eq!(found(&root.join("z"), root), ["z"]);
+    }
+
+    #[test]
+    fn missing_run_error_states_the_expected_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for path in [folder.path(), &file, &folder.path().join("nowhere")] {
+            let error = runs(path).unwrap_err().to_string();
+            assert!(error.contains("expected a `plan.json`"), "{error}");
+            assert!(error.contains(&path.display().to_string()), "{error}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::comparability::Fate::{May, Silent};
+use crate::Fate::{May, Silent};
 use crate::field::{Maybe, Value};
 use crate::key::{heading::RESULT, plan};
 use crate::table::table;

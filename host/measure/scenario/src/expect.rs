@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-use crate::comparability::Fate::May;
+use crate::Fate::May;
 use crate::field::{self, Maybe};
 use crate::key::{heading::RESULT, plan};
 use crate::table::table;

@@ -74,7 +74,6 @@ pub trait Field: Clone + Default + Serialize {
     fn read(t: &mut Reader<'_, '_>, key: &'static str, expected: Option<&'static str>) -> Self;
 
     /// This with `over` laid on it.
-    #[must_use]
     fn merged(self, over: Self) -> Self;
 
     fn is_unset(&self) -> bool;

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use crate::comparability::Fate;
+use crate::Fate;
 use crate::field::Field;
 use crate::scenario::Scenario;
 
@@ -99,7 +99,7 @@ impl Flag {
     pub fn spelled(&self, text: &str) -> String {
         if SHARES.contains(&self.value_name)
             && text.trim_end().ends_with('%')
-            && let Ok(share) = model::share::parse(text)
+            && let Ok(share) = model::number::share(text)
         {
             return share.to_string();
         }

@@ -15,9 +15,7 @@ use reader::{Located, Place, Problem, ScenarioError, parse_assignment, parse_tab
 use field::{Field, Table};
 use key::aliases;
 
-mod about;
 mod check;
-pub mod comparability;
 mod devices;
 mod expect;
 mod field;
@@ -36,7 +34,6 @@ mod target;
 mod tests;
 mod value;
 
-pub use about::About;
 pub use devices::{Cost, DeviceMetrics, Machines, Run};
 pub use expect::{AcceptanceLength, Expect};
 pub use field::Entry;
@@ -45,6 +42,7 @@ pub use load::{Arrival, Lanes, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, ServerSeries, Thresholds};
 pub use request::{Ids, RequestOptions};
+pub use scenario::About;
 pub use scenario::Scenario;
 pub use schema::check_config;
 pub use target::{Connection, Headers, Paired, Side, Target, Timeouts, Tokenizer};
@@ -127,7 +125,6 @@ impl Scenario {
     /// This scenario with every default that can be written beside its own values; the defaults
     /// have the place `default`. A default that another key rules out, or that holds only together
     /// with another key, is left out.
-    #[must_use]
     pub fn settled(&self) -> Scenario {
         let mut settled = self.clone();
         let decided_at = check::load::decided_at(&self.load).cloned();
@@ -150,4 +147,54 @@ impl Scenario {
         }
         settled
     }
+}
+
+// The effect of a difference between two runs on their comparison.
+
+model::words! {
+    /// The parts of a plan that must agree, under the names that `--allow` takes.
+    pub enum Kind {
+        /// The prompts: dataset, its settings and files, the seed, the requests themselves.
+        Prompts = "prompts",
+        /// The requested token counts.
+        Lengths = "lengths",
+        /// The number of requests, or the duration.
+        Count = "count",
+        /// The load: arrival, rate, cap, warm-up, cache.
+        Load = "load",
+        /// Options of every request: streaming, ignore-eos, sampling.
+        Request = "request",
+        /// The model.
+        Model = "model",
+        /// The tokenizer of the client.
+        Tokenizer = "tokenizer",
+        /// The definition of a figure.
+        Definition = "definition",
+        /// The client: connections, time stamps, timeouts.
+        Client = "client",
+        /// An invalid run.
+        Verdict = "verdict",
+        /// The engine and its version, where `--must-agree` asks for it.
+        Engine = "engine",
+        /// The engine's stated hardware, where `--must-agree` asks for it.
+        Hardware = "hardware",
+        /// The machine of the client: processor and cores, where `--must-agree` asks for it.
+        Machine = "machine",
+    }
+}
+
+impl Kind {
+    /// The kinds that people compare on purpose, and that `--must-agree` takes.
+    pub const ON_PURPOSE: [Kind; 3] = [Kind::Engine, Kind::Hardware, Kind::Machine];
+}
+
+/// The treatment of a key of the plan that differs between two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It must agree: without `--allow` of its kind, the runs are not compared.
+    Must(Kind),
+    /// It may differ: people compare it, or it is good to know.
+    May,
+    /// It does not affect the measurement, or another key covers it.
+    Silent,
 }

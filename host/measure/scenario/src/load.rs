@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::comparability::Fate::{Must, Silent};
-use crate::comparability::Kind;
+use crate::Fate::{Must, Silent};
+use crate::Kind;
 use crate::field::{Maybe, place as at};
 use crate::key::{heading::LOAD, plan};
 use crate::table::table;

@@ -12,7 +12,6 @@ impl Scenario {
     /// This scenario with `over` laid on it: a value of `over` wins. Free-form tables, headers and
     /// files are merged key by key; lists are replaced whole. In `[load]`, `over` also removes the
     /// keys below that contradict it.
-    #[must_use]
     pub fn overlay(mut self, over: Scenario) -> Scenario {
         make_way(&mut self.load, &over.load);
         self.merged(over)

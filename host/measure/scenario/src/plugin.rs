@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::comparability::{
-    Fate::{May, Must, Silent},
-    Kind,
-};
+use crate::Fate::{May, Must, Silent};
+use crate::Kind;
 use crate::field::Maybe;
 use crate::key::plan;
 use crate::table::table;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::comparability::Fate::Silent;
+use crate::Fate::Silent;
 use crate::field::{self, Entry, Field, Maybe, Value as _, below};
 use crate::key::{Key, heading::RESULT, plan};
 use crate::table::table;

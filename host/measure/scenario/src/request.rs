@@ -1,9 +1,7 @@
 //! `[request]` as written: options for every request.
 
-use crate::comparability::{
-    Fate::{Must, Silent},
-    Kind,
-};
+use crate::Fate::{Must, Silent};
+use crate::Kind;
 use crate::field::Maybe;
 use crate::key::{heading::REQUESTS, plan};
 use crate::table::table;

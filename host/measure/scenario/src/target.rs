@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::comparability::{
-    Fate::{May, Must, Silent},
-    Kind,
-};
+use crate::Fate::{May, Must, Silent};
+use crate::Kind;
 use crate::field::{Entry, Field, Maybe};
 use crate::key::{
     Key,

@@ -1,6 +1,7 @@
 //! The scenario's tests: invalid input with its messages, the scenarios that ship, and rules for
 //! any text. `BLESS=1` rewrites the expectations.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,10 @@ use reader::Problem;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Fate;
 
 mod configs;
-mod keys;
 mod overlays;
-mod reference;
 mod slices;
 
 const FULL: &str = include_str!("full.toml");
@@ -240,4 +240,275 @@ proptest! {
         let (from, to) = (boundary(at), boundary(at + length));
         survives(&format!("{}{typed}{}", &FULL[..from], &FULL[to..]));
     }
+}
+
+/// The purposes of the tables. Keys without a table come first.
+const TABLES: [(&str, &str); 21] = [
+    ("", "At the top"),
+    ("about", "Purpose of the run, for readers of its result. None of it is checked."),
+    ("target", "The server under test."),
+    ("sides[]", "Further servers of a paired run, each under `[[sides]]`."),
+    ("paired", "How the sides of a paired run are measured."),
+    ("tokenizer", "The model's tokenizer."),
+    ("backend", "The backend, which speaks the server's dialect."),
+    ("dataset", "The contents of requests."),
+    (
+        "load",
+        "Number and times of requests. `[load.ramp]`, `[[load.stages]]` and `[load.trace]` vary the rate.",
+    ),
+    ("request", "Options for every request."),
+    ("connection", "Connections to the server."),
+    ("timeouts", "Time limits."),
+    ("scorers[]", "The scorers that judge the answers, each under `[[scorers]]`."),
+    ("run", "Figures to watch while the run goes on."),
+    ("cost", "The cost of a million tokens."),
+    ("machines", "The machines that serve, for figures of agents."),
+    ("report", "Contents of the report."),
+    ("expect", "Figures that the run is expected to have. A finding names a figure that differs."),
+    ("goodput", "SLOs, the upper limits of request metrics."),
+    ("thresholds", "Conditions that must hold of the run."),
+    ("sandbox", "The resource limits of plugins."),
+];
+
+fn page() -> String {
+    let mut page = "# Scenario keys\n\n\
+         This page is generated from the declarations of the keys; do not edit it. `runner scenario keys` prints the \
+         same.\n\n\
+         Each key can be set in a scenario file, by its flag or variable if it has one, and by `--set KEY=VALUE`. \
+         `--set` overrides flags, and flags override the file. Durations are written as `250ms`, `1.5s` or `1h30m`, \
+         sizes as `64MiB`.\n\n\
+         `runner compare` only compares runs that agree in the keys that shape the measurement. A key that must agree names \
+         its kind, which `--allow` takes.\n"
+        .to_owned();
+    for (table, about) in TABLES {
+        let heading = match table {
+            "" => about.to_owned(),
+            table if table.ends_with("[]") => format!("`[[{}]]`", table.trim_end_matches("[]")),
+            table => format!("`[{table}]`"),
+        };
+        let _ = write!(page, "\n## {heading}\n");
+        if !table.is_empty() {
+            let _ = write!(page, "\n{about}\n");
+        }
+        for key in keys().iter().filter(|key| key.table() == table) {
+            page.push_str(&entry(key));
+        }
+    }
+    page
+}
+
+fn entry(key: &Key) -> String {
+    let mut entry = format!("\n### `{}`\n\n", key.path);
+    for paragraph in &key.about {
+        let _ = write!(entry, "{}\n\n", escaped(paragraph));
+    }
+    let mut item = |name: &str, what: String| _ = writeln!(entry, "- **{name}:** {what}");
+    match key.words.as_slice() {
+        [] => item("Type", key.expected.clone()),
+        words => {
+            let mut list = String::from("one of");
+            for (name, about) in words {
+                let about = escaped(about.trim_end_matches('.'));
+                let _ = write!(list, "\n  - `\"{name}\"`: {about}");
+            }
+            item("Type", list);
+        }
+    }
+    match (&key.default, key.otherwise) {
+        (_, Some(words)) => item("Default", words.to_owned()),
+        (Some(value), None) => item("Default", format!("`{value}`")),
+        (None, None) => {}
+    }
+    if let Some(flag) = &key.flag {
+        let means = flag.inverted.map_or("", |_| ", which sets it to `false`");
+        item("Flag", format!("`--{}`{means}", flag.long));
+        item("Variable", format!("`{}`", flag.variable()));
+    }
+    item(
+        "Comparisons",
+        match key.plan {
+            Some((_, Fate::Must(kind))) => format!("must agree (`{kind}`)"),
+            Some((_, Fate::May)) => "show both values".to_owned(),
+            Some((_, Fate::Silent)) | None => "not affected".to_owned(),
+        },
+    );
+    entry
+}
+
+/// Text that Markdown leaves as it is.
+fn escaped(text: &str) -> String {
+    text.replace('<', "\\<").replace('*', "\\*")
+}
+
+#[test]
+fn the_guide_lists_the_keys() {
+    let tables: Vec<&str> = TABLES.iter().map(|(table, _)| *table).collect();
+    for key in keys() {
+        assert!(tables.contains(&key.table()), "`{}` is in no table", key.path);
+    }
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/reference");
+    compare(&guide.join("scenario-keys.md"), &page()).unwrap();
+}
+
+// Tests of the declarations of keys together.
+
+#[test]
+fn every_key_has_its_facts() {
+    let (mut flags, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for key in keys() {
+        let path = &key.path;
+        assert!(paths.insert(path), "`{path}` is declared twice");
+        assert!(!key.about.is_empty(), "`{path}` has no documentation");
+        assert!(!key.expected.is_empty(), "`{path}` has no type");
+        let somewhere = key.plan.is_some() != key.unplanned;
+        assert!(somewhere, "`{path}` does not say where it goes in the plan");
+        if let Some(flag) = &key.flag {
+            assert!(flags.insert(flag.long), "--{} is there twice", flag.long);
+            let valued = key.switch == flag.value_name.is_empty();
+            assert!(valued, "--{} takes a value, or none", flag.long);
+            assert_eq!(
+                flag.inverted.is_some(),
+                key.switch && key.default.as_deref() == Some("true")
+            );
+        }
+    }
+    assert!(paths.len() > 60);
+}
+
+/// Keys with the same place in the plan would decide on comparisons by chance if they disagreed.
+#[test]
+fn keys_agree_on_their_places_in_the_plan() {
+    let fates: Vec<(&str, Fate)> = keys().iter().filter_map(|key| key.plan).collect();
+    for (place, fate) in &fates {
+        for (other, others) in &fates {
+            assert!(place != other || fate == others, "{place}");
+        }
+    }
+}
+
+#[test]
+fn absent_keys_have_their_defaults() {
+    for key in keys() {
+        let Some(default) = &key.default else { continue };
+        let (scenario, problems) = Scenario::assigned(&[format!("{}={default}", key.path)]);
+        if key.path.contains("[]") {
+            continue;
+        }
+        assert!(problems.is_empty(), "{} = {default}: {problems:?}", key.path);
+        assert_eq!(scenario.entries()[0].value, *default, "{}", key.path);
+    }
+    let empty = Scenario::default();
+    assert_eq!(empty.timeouts.connect().to_string(), "10s");
+    assert_eq!(empty.load.requests(), 1000);
+    assert!(empty.request.stream());
+}
+
+#[test]
+fn flags_set_the_same_entries_as_files() {
+    for key in keys().iter().filter(|key| key.flag.is_some()) {
+        let flag = key.flag.as_ref().unwrap();
+        let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true", "nvml"];
+        let words = key.words.iter().map(|(name, _)| *name);
+        let text = words.chain(texts).find(|text| key.check(text).is_ok()).unwrap();
+        let mut scenario = Scenario::default();
+        let name = format!("--{}", flag.long);
+        // Tables of the user's names take NAME=VALUE.
+        let text = if key.path.ends_with(".NAME") { "a=b" } else { text };
+        scenario
+            .say(&key.path, &name, &[text.to_owned()])
+            .unwrap_or_else(|error| panic!("{name} {text}: {error}"));
+        let entries = scenario.entries();
+        assert_eq!(entries.len(), 1, "{name}");
+        assert_eq!(entries[0].place.to_string(), name);
+        let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
+        assert!(entries[0].path.starts_with(table), "{name} says {}", entries[0].path);
+    }
+}
+
+/// Reads assignments: returns the scenario, or their faults.
+fn assigned(texts: &[&str]) -> Value {
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    let (scenario, problems) = Scenario::assigned(&texts);
+    if problems.is_empty() {
+        json(&scenario)
+    } else {
+        Value::String(ScenarioError::new(problems).to_string())
+    }
+}
+
+#[test]
+fn assignments_set_any_key() {
+    let cases = [
+        (
+            vec!["load.requests=50", "load.arrival = poisson", "load.rate=inf"],
+            json!({"load": {"requests": 50, "arrival": "poisson", "rate": "inf"}}),
+        ),
+        (
+            vec!["backend.config.route=chat", "backend.config.deep.list=[1, \"a\"]"],
+            json!({"backend": {"config": {"route": "chat", "deep": {"list": [1, "a"]}}}}),
+        ),
+        (
+            vec!["dataset.files.data=a b.json", "target.headers.X-Team=a=b"],
+            json!({"dataset": {"files": {"data": "a b.json"}}, "target": {"headers": {"x-team": "a=b"}}}),
+        ),
+        // A number for TOML, but the key takes a string.
+        (vec!["target.model=7"], json!({"target": {"model": "7"}})),
+        (vec!["connection.http=2"], json!({"connection": {"http": "2"}})),
+        (vec!["target.model=\"7 = 8\""], json!({"target": {"model": "7 = 8"}})),
+        (vec!["timeouts.request=1h30m"], json!({"timeouts": {"request": "1h30m"}})),
+        (vec!["load.seed=1", "load.seed=2"], json!({"load": {"seed": 2}})),
+        (
+            vec!["scorers=[{plugin='scorers/exact-match.wasm'}]"],
+            json!({"scorers": [{"plugin": "scorers/exact-match.wasm"}]}),
+        ),
+        (vec!["thresholds.ttft.p99=<= 200ms"], json!({"thresholds": ["ttft.p99 <= 200ms"]})),
+        (vec!["goodput.ttft=200"], json!({"goodput": {"ttft": 200.0}})),
+    ];
+    for (texts, expected) in cases {
+        assert_eq!(assigned(&texts), expected, "{texts:?}");
+    }
+}
+
+#[test]
+fn every_wrong_assignment_is_reported() {
+    let wrong = assigned(&[
+        "load.reqests=50",
+        "load.rate=fast",
+        "num-prompts=50",
+        "requests",
+        "a b=1",
+        "x\n[load]\nseed=1",
+        "load.seed=1\nx=2",
+    ]);
+    let wrong = wrong.as_str().unwrap();
+    for expected in [
+        "--set load.reqests: unknown key `reqests`; did you mean `requests`?",
+        "--set load.rate: `load.rate`: expected a number of requests per second, found the string \"fast\"",
+        "--set num-prompts: unknown key `num-prompts`; did you mean `requests` in [load]?",
+        "--set: --set takes KEY=VALUE, found `requests`",
+        "--set a b: `a b` is not the name of a key",
+        "is not the name of a key",
+        "--set load.seed: `load.seed`: expected a whole number of at least 0, found the string",
+    ] {
+        assert!(wrong.contains(expected), "{expected}\nis not in\n{wrong}");
+    }
+}
+
+#[test]
+fn defaults_are_filled_in_where_they_fit() {
+    let text = "[load]\nconcurrency = 4\nseed = 7\n";
+    let settled = Scenario::parse("file.toml", text).unwrap().settled();
+    settled.validate().unwrap();
+    let entries = settled.entries();
+    let at = |path: &str| {
+        let found = entries.iter().find(|entry| entry.path == path);
+        found.map(|entry| (entry.value.clone(), entry.place.to_string()))
+    };
+    let entry = |value: &str, place: &str| Some((value.to_owned(), place.to_owned()));
+    assert_eq!(at("load.seed"), entry("7", "file.toml:3:8"));
+    assert_eq!(at("load.warmup"), entry("1", "default"));
+    assert_eq!(at("timeouts.connect"), entry("\"10s\"", "default"));
+    // Users make a closed loop, which has no ramp.
+    assert_eq!(at("load.arrival"), entry("\"closed\"", "file.toml:2:15"));
+    assert_eq!(at("load.ramp.shape"), None);
 }

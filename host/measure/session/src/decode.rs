@@ -10,13 +10,18 @@ mod answer;
 pub mod failures;
 mod gateway;
 pub mod inbox;
-mod spool;
 pub mod steps;
 pub mod threads;
-pub(crate) mod way_back;
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Thread;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::lock;
 use crate::parts::RunError;
@@ -24,20 +29,19 @@ use answer::Answer;
 use failures::{FailureLimit, failed, fit};
 use inbox::{Beginning, Ending, Inbox, InboxItem, PartialAnswer};
 use load::backlog::Backlog;
-use load::drive::demand::{Demand, Kind};
+use load::drive::demand::{Demand, Kind, Outgoing};
 use load::drive::{End, SPARE_BYTES};
+use load::transport::websocket::Message;
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
 use model::target::Secrets;
 use model::units::Nanos;
-use plugins::PluginError;
-use plugins::backend::{Dialect, Fold, Meaning, Refusal, Step};
+use plugins::backend::{Dialect, Fold, Meaning, Refusal, SocketMessage, Step};
+use plugins::{PluginError, backend};
 use result::metric::count::{self, Count};
 use runs::record::RecordError;
 use steps::Routes;
-
-pub(crate) use spool::Spool;
 
 /// The maximum size of the decoded answer of one reply, in bytes. A server can send for ever, and a
 /// plugin can return far more than its input.
@@ -354,7 +358,7 @@ impl Decoder {
             }
             match meaning {
                 Meaning::Send(message) => {
-                    self.demand(answer, Demand::Send(way_back::outgoing(message)))?;
+                    self.demand(answer, Demand::Send(outgoing(message)))?;
                 }
                 Meaning::Proceed => self.demand(answer, Demand::Proceed)?,
                 Meaning::Next(step) => self.name(answer, step)?,
@@ -487,4 +491,107 @@ fn short(exchange: &Exchange) -> Option<Outcome> {
         "the answer ended after {tokens} of {length} tokens, although its length was forced"
     );
     (tokens < length).then(|| failed(Class::Short, &what))
+}
+
+// The way back from decoding to the reader of one exchange, if its reply decides what to send
+// next. Other exchanges have none.
+
+#[derive(Default)]
+struct WayBack(OnceLock<Open>);
+
+struct Open {
+    target: u32,
+    kind: Kind,
+    reader: UnboundedSender<Demand>,
+    /// The reader's thread, which may be napping.
+    thread: Thread,
+}
+
+impl WayBack {
+    /// Opens it to the reader that runs on the calling thread.
+    fn open(&self, target: u32, kind: Kind) -> UnboundedReceiver<Demand> {
+        let (reader, demands) = unbounded_channel();
+        let thread = std::thread::current();
+        let _ = self.0.set(Open { target, kind, reader, thread });
+        demands
+    }
+
+    /// Returns it, if the exchange has one.
+    fn get(&self) -> Option<&Open> {
+        self.0.get()
+    }
+
+    fn send(&self, demand: Demand) {
+        if let Some(Open { reader, thread, .. }) = self.0.get() {
+            // A reader that is gone has given the exchange up.
+            let _ = reader.send(demand);
+            thread.unpark();
+        }
+    }
+}
+
+/// A message of a backend, to be sent.
+pub(crate) fn outgoing(outgoing: backend::Outgoing) -> Outgoing {
+    Outgoing {
+        message: match outgoing.message {
+            SocketMessage::Text(text) => Message::Text(text),
+            SocketMessage::Binary(bytes) => Message::Binary(bytes),
+        },
+        delay: Nanos(outgoing.delay),
+        hold: outgoing.hold,
+    }
+}
+
+/// The folder into which parts of answers are put.
+pub(crate) struct Spool {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+/// The size from which a new file is begun. The old one is gone when its last part was read.
+const FILE_BYTES: u64 = 64 << 20;
+
+#[derive(Default)]
+struct State {
+    file: Option<Arc<File>>,
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Extent {
+    file: Arc<File>,
+    at: u64,
+    length: usize,
+}
+
+impl Spool {
+    /// In this folder. Nothing is created before it is needed.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Spool { folder: folder.to_owned(), state: Mutex::default() }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<Extent> {
+        let mut state = lock(&self.state);
+        if state.end >= FILE_BYTES {
+            *state = State::default();
+        }
+        let State { file, end } = &mut *state;
+        let file = match file {
+            Some(file) => file,
+            None => file.insert(Arc::new(tempfile::tempfile_in(&self.folder)?)),
+        };
+        file.write_all_at(bytes, *end)?;
+        let extent = Extent { file: Arc::clone(file), at: *end, length: bytes.len() };
+        *end += bytes.len() as u64;
+        Ok(extent)
+    }
+}
+
+impl Extent {
+    /// Reads the part, which is not needed again.
+    fn read(self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.length];
+        self.file.read_exact_at(&mut bytes, self.at)?;
+        Ok(bytes)
+    }
 }

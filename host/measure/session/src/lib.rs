@@ -37,7 +37,6 @@ pub mod preflight;
 pub mod prepare;
 pub mod probe;
 pub mod prompts;
-pub mod record_queue;
 pub mod resolve;
 pub mod reuse;
 pub mod run;

@@ -5,22 +5,23 @@
 //! A saved run's answers, the recorded answer or a text of about the requested length stand in for
 //! live answers. The figures and their forms are `runs::outlook`'s.
 
-pub mod answers;
 pub mod export;
-mod made_up;
-mod shown;
 mod tally;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use load::pace::Signal;
 use model::arrival::Due;
 use model::exchange::{Outcome, Phase};
 use model::session::History;
 use model::units::Nanos;
-use plugins::PluginError;
-use plugins::backend::Sample;
-use runs::outlook::{End, Outlook};
+use plugins::backend::{Message, Part, Prompt, Role, Sample};
+use plugins::{PluginError, chat};
+use runs::outlook::{End, Outlook, Said, Shown};
 use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
 
@@ -28,15 +29,13 @@ use crate::check::CheckedRun;
 use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
-use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole, policy};
-use crate::prepare::{Writer, amount, plan_broken, salt};
+use crate::prepare::{Drawing, Writer, amount, plan_broken, salt, spares};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, quotes};
-use crate::sessions::history::ReplyContent;
-use answers::Answers;
-use made_up::MadeUp;
+use crate::sessions::history::{ReplyContent, text_message};
+use runs::folder::{FolderError, RunFolder};
 use tally::Tally;
 
 /// The model's name in requests where the scenario names none.
@@ -322,4 +321,202 @@ fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
         }
     }
     Some(due)
+}
+
+/// The words that made-up answers are made of: most tokenizers have a token for each.
+const WORDS: &str =
+    "the time of the day was long and the people said that it would be a good year for all of us ";
+
+/// The longest that is made up, in tokens.
+const LONGEST: usize = 1 << 20;
+
+struct MadeUp {
+    words: Vec<u32>,
+    /// The last one, by its tokens: mostly they are all as long.
+    last: Option<(usize, String)>,
+}
+
+impl MadeUp {
+    fn new(tokenizer: &Tokenizer) -> Self {
+        let words = tokenizer.encode(&[WORDS.to_owned()], false);
+        MadeUp { words: words.unwrap_or_default().pop().unwrap_or_default(), last: None }
+    }
+
+    /// An answer of about this many tokens; empty if no number is requested.
+    fn answer(&mut self, tokenizer: &Tokenizer, tokens: Option<u32>) -> Message {
+        let wanted = tokens.map_or(0, |tokens| (tokens as usize).min(LONGEST));
+        let text = match &self.last {
+            Some((tokens, text)) if *tokens == wanted => text.clone(),
+            _ => {
+                let ids: Vec<u32> = self.words.iter().copied().cycle().take(wanted).collect();
+                let decoded = tokenizer.decode(&[ids]).ok();
+                let text = decoded.and_then(|mut texts| texts.pop());
+                let text = text.unwrap_or_default();
+                self.last = Some((wanted, text.clone()));
+                text
+            }
+        };
+        text_message(Role::Assistant, &text)
+    }
+}
+
+/// A request's prompt, each message cut to this many characters.
+fn shown(request: &Request, cut: Option<usize>) -> Shown {
+    Shown {
+        index: request.index,
+        id: request.given.id.clone(),
+        input_tokens: request.input_tokens,
+        output_tokens: request.output_tokens,
+        prompt: messages(&request.sent, cut),
+    }
+}
+
+/// The messages of a prompt, each cut to this many characters.
+fn messages(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
+    let one = |role: Option<&str>, text: String| {
+        let cut = cut.and_then(|most| text.char_indices().nth(most));
+        let (text, left_out) = match cut {
+            None => (text, 0),
+            Some((at, _)) => (text[..at].to_owned(), text[at..].chars().count() as u64),
+        };
+        Said { role: role.map(str::to_owned), text, left_out }
+    };
+    match &sample.prompt {
+        Prompt::Text(text) => vec![one(None, text.clone())],
+        Prompt::Tokens(tokens) => {
+            let ids: Vec<String> = tokens.iter().map(u32::to_string).collect();
+            vec![one(Some("tokens"), ids.join(" "))]
+        }
+        Prompt::Embedding(texts) => texts.iter().map(|text| one(None, text.clone())).collect(),
+        Prompt::Ranking(texts) => {
+            let documents = texts.documents.iter();
+            let documents = documents.map(|text| one(Some("document"), text.clone()));
+            let query = one(Some("query"), texts.query.clone());
+            std::iter::once(query).chain(documents).collect()
+        }
+        Prompt::Messages(messages) => messages.iter().map(|of| message(of, &one)).collect(),
+        Prompt::Continuation(next) => next.messages.iter().map(|of| message(of, &one)).collect(),
+    }
+}
+
+fn message(message: &Message, one: &impl Fn(Option<&str>, String) -> Said) -> Said {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Image(media) | Part::Audio(media) | Part::Video(media) => {
+            format!("[{}, {} bytes]", media.media_type, media.bytes.len())
+        }
+        Part::Answer(of) => format!("[the answer to {of}]"),
+    });
+    let mut text: String = parts.collect();
+    if let Some(extra) = &message.extra {
+        text.push_str(extra);
+    }
+    one(Some(chat::role(message.role)), text)
+}
+
+/// The answers of one run or of two, each by its sample's name.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(Vec<HashMap<String, [String; 2]>>);
+
+/// Digits of the text in the marks around an answer: 48 bits.
+const NONCE: usize = 12;
+
+impl Answers {
+    /// Reads the answers of a further run: text and tool calls.
+    pub fn add(&mut self, run: &RunFolder) -> Result<(), FolderError> {
+        let mut answers = HashMap::new();
+        for exchange in run.read()? {
+            let exchange = exchange?;
+            let texts = [&exchange.output, &exchange.tool_calls, &exchange.reasoning];
+            let has_text = texts.iter().any(|text| !text.is_empty());
+            if exchange.phase == Phase::Measure && exchange.has_answer() && has_text {
+                answers.insert(exchange.sample.id, [exchange.output, exchange.tool_calls]);
+            }
+        }
+        self.0.push(answers);
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first run's answer to a sample, as a part of a history.
+    fn reply(&self, sample: &str) -> Option<ReplyContent> {
+        let [output, tool_calls] = self.0.first()?.get(sample)?;
+        Some(ReplyContent::saying(output, tool_calls))
+    }
+
+    /// Makes the rows of a session: a row for each request that every run answered.
+    pub fn rows(&self, drawn: &DrawnSession) -> impl Iterator<Item = Value> {
+        drawn.requests.iter().filter_map(|request| self.row(request))
+    }
+
+    fn row(&self, request: &Request) -> Option<Value> {
+        let sample = &request.given;
+        let reference = sample.reference.as_deref();
+        let mut row = json!({
+            "id": sample.id,
+            "class": sample.class,
+            "question": question(request),
+            "reference": reference.and_then(|json| serde_json::from_str::<Value>(json).ok()),
+        });
+        let names: &[&str] = match self.0.len() {
+            1 => &["answer"],
+            _ => &["answer-a", "answer-b"],
+        };
+        for (name, run) in names.iter().zip(&self.0) {
+            let texts = run.get(&sample.id)?.iter().filter(|text| !text.is_empty());
+            row[*name] = json!(texts.map(String::as_str).collect::<Vec<_>>().join("\n"));
+        }
+        // A digest of all texts, so that whoever wrote one of them does not know it.
+        let digest = model::hex(&Sha256::digest(row.to_string()));
+        row["nonce"] = json!(digest[..NONCE]);
+        Some(row)
+    }
+}
+
+/// The question as text: a single text as it is, of a conversation every message under its author.
+fn question(request: &Request) -> String {
+    let messages = messages(&request.sent, None);
+    if let [only] = messages.as_slice()
+        && only.role.as_deref().is_none_or(|role| role == "user")
+    {
+        return only.text.clone();
+    }
+    let under = messages.iter().map(|one| match &one.role {
+        Some(role) => format!("[{role}]\n{}", one.text),
+        None => one.text.clone(),
+    });
+    under.collect::<Vec<_>>().join("\n\n")
+}
+
+/// True if two plans draw the same samples: as many, from the same dataset, with the same seed.
+pub fn draw_alike(one: &Plan, other: &Plan) -> bool {
+    let drawn = |plan: &Plan| {
+        let plugin = &plan.dataset.plugin;
+        let files = plan.dataset.files.iter();
+        let files: BTreeMap<_, _> = files.map(|(name, file)| (name, &file.digest)).collect();
+        let (load, tokenizer) = (&plan.load, plan.tokenizer.digest.clone());
+        let dataset = (plugin.digest.clone(), plugin.config.to_string(), format!("{files:?}"));
+        (dataset, tokenizer, load.amount, load.warmup, load.seed)
+    };
+    drawn(one) == drawn(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugins::backend::Part;
+
+    #[test]
+    fn answers_have_the_requested_length() {
+        let tokenizer = Tokenizer::bytes();
+        let mut made_up = MadeUp::new(&tokenizer);
+        for tokens in [Some(300), Some(300), Some(1), Some(0), None] {
+            let answer = made_up.answer(&tokenizer, tokens);
+            let [Part::Text(text)] = answer.parts.as_slice() else { panic!("one text") };
+            assert_eq!(text.len(), tokens.unwrap_or(0) as usize);
+        }
+    }
 }

@@ -2,16 +2,18 @@
 //! before it is due. One thread asks the dataset for samples, a second has the backend write their
 //! requests.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
-use crate::pending::PendingRequest;
+use crate::pending::{PendingRequest, prompt_bytes};
 use crate::sessions::graph::Graph;
-use load::thread_group::{ThreadGroup, trip};
-use model::exchange::Phase;
+use load::thread_group::{GroupThread, ThreadGroup, trip};
+use model::exchange::{Outcome, Phase, Prepared};
 use model::frame::Framing;
 use plugins::PluginError;
 use plugins::backend::Sample;
@@ -19,21 +21,19 @@ use plugins::dataset::{Amount, Dataset, Remark, Samples};
 use scenario::plan::{Load, Plan};
 
 mod arrivals;
-pub(crate) mod draw;
-mod feed;
 mod front;
 pub(crate) mod gather;
-pub(crate) mod item;
 pub(crate) mod masked;
 pub(crate) mod writer;
 
+use crate::authenticate::Outgoing;
+use crate::lock;
+use crate::sessions::Entry;
 pub use arrivals::{all, arrivals};
-use draw::{Drawing, spares};
-pub use feed::Feed;
-use feed::{Completing, Stock};
 pub use front::salt;
 use gather::{Gathering, Whole};
-pub use item::{Item, ReadyRequest, Stocked};
+use load::drive::demand::Course;
+use load::pace::{Next, Signal};
 pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
@@ -254,4 +254,283 @@ fn sample(
         }
     }
     Some(drawing)
+}
+
+/// The approximate size of a request apart from its body.
+const REQUEST_BYTES: usize = 1 << 10;
+
+/// A request in waiting.
+pub struct Item {
+    pub prepared: Box<Prepared>,
+    /// The request; the outcome of one that cannot be written.
+    pub request: Result<ReadyRequest, Outcome>,
+    /// Its role for the requests that depend on it, or that it depends on.
+    pub entry: Option<Entry>,
+}
+
+/// A request that can be sent, the first if there are several.
+pub struct ReadyRequest {
+    pub outgoing: Outgoing,
+    /// The framing of its reply, if it differs from the run's.
+    pub framing: Option<Framing>,
+    pub course: Course,
+    /// The conversation it belongs to.
+    pub session: Option<Arc<str>>,
+}
+
+/// A thing that lies ready until the load needs it.
+pub trait Stocked {
+    /// Its memory, more or less.
+    fn bytes(&self) -> usize;
+}
+
+impl Stocked for Item {
+    fn bytes(&self) -> usize {
+        let session = match &self.entry {
+            Some(Entry::Root(graph)) => graph.bytes(),
+            Some(Entry::Node(_)) | None => 0,
+        };
+        REQUEST_BYTES + self.prepared.sample.request_bytes as usize + session
+    }
+}
+
+impl Stocked for Graph {
+    fn bytes(&self) -> usize {
+        Graph::bytes(self)
+    }
+}
+
+/// The most samples to ask the dataset for in one call, and the number in the first call.
+const BATCH: u32 = 64;
+
+const FIRST_BATCH: u32 = 8;
+
+/// Bytes of prompts that one call should return: data that crosses the boundary is limited, and
+/// held twice.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The measured samples of a plan, batch by batch.
+pub(crate) struct Drawing {
+    /// The sequence, also for samples before the first measured one.
+    pub(crate) samples: Samples,
+    planned: u64,
+    given: u64,
+    limit: u32,
+}
+
+impl Drawing {
+    /// So many of these samples, or all there are.
+    pub(crate) fn new(samples: Samples, planned: u64) -> Self {
+        Drawing { samples, planned, given: 0, limit: FIRST_BATCH }
+    }
+}
+
+impl Iterator for Drawing {
+    type Item = Result<Vec<Sample>, PluginError>;
+
+    /// The next samples; nothing at the end of the sequence. After an error there is nothing worth
+    /// asking for.
+    fn next(&mut self) -> Option<Self::Item> {
+        let left = self.planned - self.given;
+        if left == 0 {
+            return None;
+        }
+        let limit = self.limit.min(u32::try_from(left).unwrap_or(BATCH));
+        let batch = match self.samples.next(limit) {
+            Ok(batch) if batch.is_empty() => return None,
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        self.given += batch.len() as u64;
+        let bytes: usize = batch.iter().map(|sample| prompt_bytes(&sample.prompt)).sum();
+        let fit = BATCH_BYTES / (bytes / batch.len()).max(1);
+        self.limit = u32::try_from(fit).unwrap_or(BATCH).clamp(1, BATCH);
+        Some(Ok(batch))
+    }
+}
+
+/// Draws at most `wanted` samples that are never measured, fewer if the dataset ends or the run
+/// stops. Fails if the dataset fails, or a sample depends on others.
+pub(crate) fn spares(
+    samples: &mut Samples,
+    wanted: u32,
+    is_stopped: impl Fn() -> bool,
+) -> Result<Vec<Sample>, PluginError> {
+    let mut spares = Vec::new();
+    while spares.len() < wanted as usize && !is_stopped() {
+        let left = wanted - spares.len() as u32;
+        let batch = samples.spare(left.min(BATCH))?;
+        if batch.is_empty() {
+            break;
+        }
+        if let Some(sample) = batch.iter().find(|sample| !sample.after.is_empty()) {
+            let what = format!(
+                "the spare sample `{}` depends on others; spare samples stand alone",
+                sample.id
+            );
+            return Err(samples.broken("spare", &what));
+        }
+        spares.extend(batch);
+    }
+    Ok(spares)
+}
+
+// The feed between preparation and the pacer: requests that are ready, up to a limit, in order.
+// Preparation waits if there are enough of them, the pacer if there are none; neither waits for
+// the other once the run is stopped.
+
+/// The most bytes of requests held ready.
+const AHEAD_BYTES: usize = 1 << 30;
+
+/// A waiting side is woken for this many requests at once: a wake-up takes about as long as writing
+/// one.
+const STEP: usize = 64;
+
+/// The interval at which a waiting pacer checks for a stop of the run.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Time for which a plugin's call under way is waited for after the run was stopped; then it is
+/// left to itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Requests in waiting, or whole sessions, in order.
+pub struct Feed<T = Item> {
+    stock: Arc<Stock<T>>,
+    thread: Option<GroupThread<()>>,
+    signal: Signal,
+}
+
+/// The requests that lie ready, and their limit.
+struct Stock<T> {
+    /// Most requests that may lie ready.
+    most: usize,
+    state: Mutex<StockState<T>>,
+    changed: Condvar,
+}
+
+struct StockState<T> {
+    bytes: usize,
+    items: VecDeque<T>,
+    complete: bool,
+    unwanted: bool,
+    /// The requests that must be ready before somebody who waits for them is woken.
+    wanted: Option<usize>,
+    waits_for_room: bool,
+}
+
+impl<T: Stocked> Feed<T> {
+    /// The next request. If preparation is behind and this may wait, waits until the run is
+    /// stopped.
+    pub fn next(&self, may_wait: bool) -> Next<T> {
+        let mut state = lock(&self.stock.state);
+        loop {
+            if let Some(item) = state.items.pop_front() {
+                self.stock.took(&mut state, &item);
+                return Next::Ready(item);
+            }
+            if state.complete || may_wait && self.signal.is_stopped() {
+                return Next::None;
+            }
+            if !may_wait {
+                return Next::Later;
+            }
+            state.wanted = Some(1);
+            state = self.stock.wait(state, GLANCE);
+        }
+    }
+
+    /// Waits until this many requests are ready, or as many as may be, or all there are.
+    /// `each` is called now and then with the number that are ready.
+    pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
+        let mut state = lock(&self.stock.state);
+        while !state.complete
+            && (state.items.len() as u64) < wanted
+            && state.bytes < AHEAD_BYTES
+            && each(state.items.len())
+        {
+            let next = state.items.len() + STEP;
+            state.wanted = Some(usize::try_from(wanted).map_or(next, |wanted| wanted.min(next)));
+            state = self.stock.wait(state, GLANCE);
+        }
+        state.wanted = None;
+    }
+}
+
+impl<T> Drop for Feed<T> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.stock.state);
+        state.unwanted = true;
+        self.stock.changed.notify_all();
+        let mut waited = Duration::ZERO;
+        while !state.complete && waited < GRACE {
+            state = self.stock.wait(state, GLANCE);
+            waited += if self.signal.is_stopped() { GLANCE } else { Duration::ZERO };
+        }
+        let complete = state.complete;
+        drop(state);
+        if let Some(thread) = self.thread.take().filter(|_| complete) {
+            thread.join();
+        }
+    }
+}
+
+/// Marks the stock as complete, whatever ends the preparation.
+struct Completing<T>(Arc<Stock<T>>);
+
+impl<T> Drop for Completing<T> {
+    fn drop(&mut self) {
+        lock(&self.0.state).complete = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl<T> Stock<T> {
+    fn new(most: usize) -> Self {
+        let state = StockState {
+            bytes: 0,
+            items: VecDeque::new(),
+            complete: false,
+            unwanted: false,
+            wanted: None,
+            waits_for_room: false,
+        };
+        Stock { most, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Waits for a change, at most this long.
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, StockState<T>>,
+        most: Duration,
+    ) -> MutexGuard<'s, StockState<T>> {
+        self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl<T: Stocked> Stock<T> {
+    /// Waits for room, then adds an item. False if nothing needs it any more.
+    fn add(&self, item: T) -> bool {
+        let mut state = lock(&self.state);
+        while (state.bytes >= AHEAD_BYTES || state.items.len() >= self.most) && !state.unwanted {
+            state.waits_for_room = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waits_for_room = false;
+        state.bytes += item.bytes();
+        state.items.push_back(item);
+        let ready = state.items.len();
+        if state.wanted.take_if(|wanted| ready >= *wanted).is_some() {
+            self.changed.notify_all();
+        }
+        !state.unwanted
+    }
+
+    fn took(&self, state: &mut StockState<T>, item: &T) {
+        state.bytes -= item.bytes();
+        let (room, ready) = (STEP.min(self.most / 4), state.items.len());
+        if state.waits_for_room && (ready + room <= self.most || ready == 0) {
+            self.changed.notify_all();
+        }
+    }
 }

@@ -14,9 +14,6 @@
 mod ask;
 pub(crate) mod engines;
 pub mod record;
-pub(crate) mod request;
-mod shape;
-mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,20 +22,20 @@ use serde_json::Value;
 
 use crate::Faults;
 use crate::decode::failures::fit;
-use crate::preflight::PreflightError;
-use crate::resolve::{Alone, Source};
+use crate::preflight::{PreflightError, advice, list};
+use crate::resolve::{Alone, Source, alone};
 use ask::{Asker, ProbeReply};
 use engines::{CLUES, Engine, MOST_TRIES, TRIES, Try};
 use load::transport::dial::DialError;
 use load::transport::{Connect, Dial};
 use model::access::Access;
 use model::clock::Clock;
+use model::frame::Frames;
 use model::target::Target;
-use plugins::backend::{self, Dialect};
-use request::{command, get, plugin, resolved, sample, settings};
-use runs::probe::{Control, Model, Outcome, Probe, Route};
-
-pub use verdict::ProbeError;
+use plugins::PluginError;
+use plugins::backend::{self, Dialect, Meaning, Prompt, Request, Sample, Settings};
+use reader::Located;
+use runs::probe::{Control, Model, Outcome, Probe, Route, Shape};
 
 /// The path under which most engines list their models.
 const MODELS: &str = "/v1/models";
@@ -321,4 +318,360 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
         Err(error) => (Outcome::Broken, Some(fit(&error.to_string()))),
     };
     ProbeReply::plain(outcome, Some(status), message)
+}
+
+/// The prompt of the generating routes.
+const PROMPT: &str = "Count from one to ten.";
+
+/// The number of output tokens that they are asked for.
+const TOKENS: u32 = 8;
+
+/// The variable that most clients keep a key in.
+const USUAL_KEY: &str = "OPENAI_API_KEY";
+
+pub(crate) fn get(path: &str) -> Request {
+    let (method, path) = ("GET".to_owned(), path.to_owned());
+    Request { method, path, headers: Vec::new(), body: Vec::new() }
+}
+
+/// The component of a backend that `--backend` takes.
+fn plugin(backend: &str) -> String {
+    format!("backends/{backend}.wasm")
+}
+
+/// A backend on one of its routes. Unless it is the target's own, no variable is read but those
+/// that any backend's requests would carry.
+fn resolved(
+    source: &Source,
+    backend: &str,
+    route: Option<&str>,
+    is_own: bool,
+) -> Result<Alone, Faults> {
+    let mut source = source.clone();
+    let scenario = &mut source.scenario;
+    scenario.backend.plugin = Some(Located::flag("--backend", plugin(backend)));
+    if let Some(route) = route {
+        let route = Located::flag("--backend", Value::from(route));
+        scenario.backend.config.set("route", route);
+    }
+    if !is_own && scenario.target.api_key_env.is_none() {
+        source.variables = source.variables.only(&[USUAL_KEY]);
+    }
+    alone(&source)
+}
+
+/// Returns the sample that the generating routes are asked.
+fn sample() -> Sample {
+    let prompt = Prompt::Text(PROMPT.to_owned());
+    Sample { output_tokens: Some(TOKENS), ..Sample::bare("probe", prompt) }
+}
+
+/// Returns the settings: as few as can be, and with the server's own defaults.
+fn settings(model: &str) -> Settings {
+    Settings { output_tokens: Some(TOKENS), ..Settings::bare(model, true) }
+}
+
+/// The words of a command that benchmarks a route, with the user's arguments about the target.
+fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<String> {
+    let context = (probe.models.iter())
+        .find(|model| Some(&model.name) == probe.model.as_ref())
+        .and_then(|model| model.context_tokens)
+        .unwrap_or(u32::MAX);
+    let (input, output) = (512.min(context / 2), 128.min(context / 4));
+    let mut words: Vec<String> =
+        ["runner", "--backend", &best.backend, "--base-url", &probe.url].map(str::to_owned).into();
+    if let Some(model) = &probe.model {
+        words.extend(["--model".to_owned(), model.clone()]);
+    }
+    if let Some(route) = &best.route {
+        words.extend(["--set".to_owned(), format!("backend.config.route={route}")]);
+    }
+    words.extend(repeated.iter().cloned());
+    let load = format!(
+        "--dataset-name random --random-input-len {input} --random-output-len {output} --num-prompts 100 --concurrency 8"
+    );
+    words.extend(load.split(' ').map(str::to_owned));
+    words
+}
+
+/// The reason why a server cannot be probed, or not be benchmarked as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    #[error(
+        "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
+    )]
+    NoRoute { target: String, tried: String },
+    #[error("no generating route of {target} gives an answer: {seen}")]
+    NoAnswer { target: String, seen: String },
+}
+
+impl From<Faults> for ProbeError {
+    fn from(faults: Faults) -> Self {
+        ProbeError::Preflight(faults.into())
+    }
+}
+
+impl From<PluginError> for ProbeError {
+    fn from(error: PluginError) -> Self {
+        ProbeError::Preflight(error.into())
+    }
+}
+
+impl Prober {
+    /// The model to ask for: that which the user names, else the first that is listed.
+    fn model(
+        &self,
+        probe: &Probe,
+        own: &Alone,
+        listing: Option<&Control>,
+    ) -> Result<String, ProbeError> {
+        let target = own.target.to_string();
+        let named = self.source.scenario.target.model.as_ref();
+        let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
+        let error = match (named, names.first()) {
+            (Some(named), Some(_)) if !names.contains(&named.value) => {
+                let (model, served) = (named.value.clone(), list(&names));
+                PreflightError::UnknownModel { target, model, served }
+            }
+            (Some(named), _) => return Ok(named.value.clone()),
+            (None, Some(first)) => return Ok(first.clone()),
+            (None, None) => match listing {
+                Some(Control {
+                    outcome: Outcome::NeedsKey,
+                    status: Some(status),
+                    said: message,
+                    ..
+                }) => unauthorised(own, *status, message.as_deref()),
+                _ => PreflightError::NoModel { target, served: "lists none".to_owned() },
+            },
+        };
+        Err(error.into())
+    }
+
+    /// Returns why the server cannot be benchmarked as it is, if no route gave an answer.
+    fn judged(&self, probe: &Probe) -> Option<ProbeError> {
+        if probe.routes.iter().any(Route::answers) {
+            return None;
+        }
+        let target = probe.url.clone();
+        let first = |outcome: Outcome| probe.routes.iter().find(|route| route.outcome == outcome);
+        if let Some(route) = first(Outcome::NeedsKey) {
+            let status = route.status.unwrap_or_default();
+            return Some(unauthorised(&self.first, status, route.said.as_deref()).into());
+        }
+        if first(Outcome::UnknownModel).is_some() {
+            let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
+            let model = probe.model.clone().unwrap_or_default();
+            let unlisted = "models that it does not list".to_owned();
+            let served = if names.is_empty() { unlisted } else { list(&names) };
+            return Some(PreflightError::UnknownModel { target, model, served }.into());
+        }
+        let there = (probe.routes.iter()).find(|route| route.outcome != Outcome::NoRoute);
+        Some(match there {
+            Some(route) => ProbeError::NoAnswer {
+                target,
+                seen: format!("{}: {}", route.path, reason(route.said.as_deref())),
+            },
+            None => {
+                let paths: Vec<_> = probe.routes.iter().map(|route| route.path.as_str()).collect();
+                ProbeError::NoRoute { target, tried: paths.join(", ") }
+            }
+        })
+    }
+}
+
+fn reason(message: Option<&str>) -> &str {
+    message.unwrap_or("no reason given")
+}
+
+fn unauthorised(own: &Alone, status: u16, message: Option<&str>) -> PreflightError {
+    let message = reason(message);
+    let prefix = format!("HTTP {status}: ");
+    PreflightError::Unauthorized {
+        target: own.target.to_string(),
+        status,
+        message: message.strip_prefix(&prefix).unwrap_or(message).to_owned(),
+        advice: advice(&own.secrets),
+    }
+}
+
+/// The shape of a reply whose frames meant this.
+fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning)]) -> Shape {
+    let mut shape =
+        Shape { streamed, frames: frames.len() as u64, end_marker: !streamed, ..Shape::default() };
+    let mut text = String::new();
+    let mut stated = Some(0_u64);
+    let mut last = None;
+    for (frame, meaning) in meanings {
+        match meaning {
+            Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => {
+                stated = stated.zip(piece.tokens).map(|(sum, tokens)| sum + u64::from(tokens));
+                if piece.text.is_empty() {
+                    continue;
+                }
+                let is_reasoning = matches!(meaning, Meaning::Reasoning(_));
+                // A frame may hold several pieces.
+                if last.replace(*frame) != Some(*frame) {
+                    shape.opens_empty |= shape.chunks == 0 && *frame > 0;
+                    shape.chunks += 1;
+                    shape.reasoning_chunks += u64::from(is_reasoning);
+                }
+                if piece.choice == 0 && matches!(meaning, Meaning::Text(_)) {
+                    text.push_str(&piece.text);
+                }
+            }
+            Meaning::Usage(usage) => {
+                shape.usage = Some((*usage).into());
+            }
+            Meaning::Finish(word) => shape.finish = Some(word.clone()),
+            Meaning::End => shape.end_marker = true,
+            _ => {}
+        }
+    }
+    let stated = stated.filter(|_| streamed && shape.chunks > 0);
+    shape.states_chunk_tokens = stated.is_some();
+    let of_usage = shape.usage.and_then(|usage| usage.output_tokens).map(u64::from);
+    shape.tokens = of_usage.or(stated).filter(|_| shape.chunks > 0);
+    shape.tokens_per_chunk = shape.tokens.map(|tokens| tokens as f64 / shape.chunks as f64);
+    shape.cumulative = streamed && is_cumulative(frames, &text);
+    shape
+}
+
+/// True if some field of the frames holds all of the text so far: it grows from frame to frame, up
+/// to the whole text.
+fn is_cumulative(frames: &Frames, text: &str) -> bool {
+    let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
+    for frame in frames.iter() {
+        let Ok(value) = serde_json::from_slice::<Value>(frame.data) else { continue };
+        let mut found = Vec::new();
+        texts(&value, &mut String::new(), &mut found);
+        for (path, now) in found {
+            let (before, grown) = fields.entry(path).or_default();
+            *grown = match now.strip_prefix(before.as_str()) {
+                Some("") => *grown,
+                Some(_) => *grown + 1,
+                None => 0,
+            };
+            *before = now.to_owned();
+        }
+    }
+    // Two frames that hold the text so far grow twice: from nothing to the first, and on to the
+    // second.
+    (fields.values()).any(|(last, grown)| *grown > 1 && last.trim() == text.trim())
+}
+
+fn texts<'v>(value: &'v Value, path: &mut String, found: &mut Vec<(String, &'v str)>) {
+    let length = path.len();
+    match value {
+        Value::String(text) => found.push((path.clone(), text)),
+        Value::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                path.push_str(&format!("/{number}"));
+                texts(item, path, found);
+                path.truncate(length);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                path.push('/');
+                path.push_str(name);
+                texts(field, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+    use plugins::backend::{self, Output};
+
+    fn frames(data: &[&str]) -> Frames {
+        let mut frames = Frames::default();
+        for data in data {
+            frames.push(Nanos::ZERO, None, data.as_bytes());
+        }
+        frames
+    }
+
+    fn piece(text: &str, tokens: Option<u32>) -> Output {
+        Output { text: text.to_owned(), tokens, choice: 0 }
+    }
+
+    fn usage(output: u32) -> Meaning {
+        Meaning::Usage(backend::Usage {
+            input_tokens: Some(5),
+            output_tokens: Some(output),
+            ..backend::Usage::default()
+        })
+    }
+
+    #[test]
+    fn shape_of_a_chat_stream() {
+        let frames = frames(&[
+            r#"{"delta":{"role":"assistant","content":""}}"#,
+            r#"{"delta":{"reasoning":"hm"}}"#,
+            r#"{"delta":{"content":"one"}}"#,
+            r#"{"delta":{"content":" two"}}"#,
+            r#"{"usage":{}}"#,
+            "[DONE]",
+        ]);
+        let meanings = [
+            (0, Meaning::Opened),
+            (1, Meaning::Reasoning(piece("hm", None))),
+            (2, Meaning::Text(piece("one", None))),
+            (3, Meaning::Text(piece(" two", None))),
+            (3, Meaning::Finish("length".into())),
+            (4, usage(6)),
+            (5, Meaning::End),
+        ];
+        let shape = shape(true, &frames, &meanings);
+        assert_eq!((shape.frames, shape.chunks, shape.reasoning_chunks), (6, 3, 1));
+        assert_eq!((shape.tokens, shape.tokens_per_chunk), (Some(6), Some(2.0)));
+        assert!(shape.opens_empty && shape.end_marker && !shape.cumulative);
+        assert!(!shape.states_chunk_tokens);
+        assert_eq!(shape.finish.as_deref(), Some("length"));
+    }
+
+    #[test]
+    fn repeated_text_in_chunks_is_found() {
+        let texts = ["a", "a b", "a b c"];
+        let data = texts.map(|text| format!(r#"{{"text":"{text}","id":"{}"}}"#, "x"));
+        let frames = frames(&data.each_ref().map(String::as_str));
+        let meanings = [
+            (0, Meaning::Text(piece("a", Some(1)))),
+            (1, Meaning::Text(piece(" b", Some(1)))),
+            (2, Meaning::Text(piece(" c", Some(1)))),
+        ];
+        let shape = shape(true, &frames, &meanings);
+        assert!(shape.cumulative && shape.states_chunk_tokens && !shape.end_marker);
+        assert_eq!((shape.tokens, shape.usage), (Some(3), None));
+        assert!(!shape.opens_empty);
+    }
+
+    /// Pieces that happen to begin alike are not the text so far.
+    #[test]
+    fn similar_pieces_are_not_a_repetition() {
+        let frames = frames(&[r#"{"text":"a"}"#, r#"{"text":"ab"}"#, r#"{"text":"abc"}"#]);
+        let meanings = ["a", "ab", "abc"].map(|text| Meaning::Text(piece(text, None)));
+        let meanings: Vec<_> = meanings.into_iter().enumerate().collect();
+        assert!(!shape(true, &frames, &meanings).cumulative);
+    }
+
+    #[test]
+    fn shape_of_a_document_and_of_an_empty_stream() {
+        let one = frames(&[r#"{"text":"a b c"}"#]);
+        let meanings = [(0, Meaning::Text(piece("a b c", None))), (0, usage(3))];
+        let whole = shape(false, &one, &meanings);
+        assert!(whole.end_marker && !whole.streamed && !whole.cumulative);
+        assert_eq!((whole.chunks, whole.tokens_per_chunk), (1, Some(3.0)));
+
+        let nothing = shape(true, &frames(&["[DONE]"]), &[(0, Meaning::End), (0, usage(4))]);
+        assert_eq!((nothing.chunks, nothing.tokens, nothing.tokens_per_chunk), (0, None, None));
+    }
 }

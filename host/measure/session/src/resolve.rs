@@ -2,12 +2,9 @@
 //! defaults, finds and loads plugins, compares their configurations with their schemas, opens the
 //! tokenizer and reads input files. Everything that is wrong is reported at once.
 
-mod ahead;
-mod alone;
 mod credentials;
 mod defaults;
 mod expectations;
-pub mod extent;
 mod judges;
 mod kept;
 mod measured;
@@ -19,42 +16,44 @@ mod targets;
 pub(crate) mod tokens;
 mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ahead::Ahead;
+use serde_json::Value;
+
 pub use defaults::limits;
 use defaults::{
     controls, cost, device_metrics, goodput, load_of, machines, percentiles, request_options,
     thresholds, timeouts,
 };
-use measured::Measurement;
+use measured::{Measurement, measure_all};
 
-pub use alone::on_all_routes;
-pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
 use crate::lease::Prepared;
 use crate::paired::unpaired;
 use crate::parts::Parts;
+use crate::prepare::Drawing;
+use ::load::pace::Signal;
+use model::connection::Timeouts;
 use model::file::PlannedFile;
 use model::identity::RunId;
 use model::plugin::Kind;
 use model::redact;
-use model::target::Target;
-use model::timings::Timings;
+use model::target::{Secrets, Target};
+use model::timings::{Stage, Timings};
 use plugins::backend::Backend;
-use plugins::dataset::Dataset;
-use plugins::load::{self, Plugin};
+use plugins::dataset::{Amount, Dataset, Treatment};
+use plugins::load::{self, Plugin, SearchPath};
 use plugins::sandbox::{Grants, LogBook};
 use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
 use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
-use scenario::plan::{Plan, PlannedDataset, PlannedPlugin, PlannedTarget};
+use scenario::plan::{Plan, PlannedDataset, PlannedPlugin, PlannedTarget, Wiring};
 use tokenizer::Tokenizer;
 use tokens::Counting;
 
@@ -137,7 +136,7 @@ pub fn plugins_of(source: &Source) -> Result<(), Faults> {
 
 /// The same of a start that has begun already.
 fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<ResolvedRun, Faults> {
-    let Ahead { plugins, tokenizer, files } = ahead::read(source, &timings);
+    let Ahead { plugins, tokenizer, files } = read_ahead(source, &timings);
     Resolution::new(source, plugins).run(tokenizer, files, timings)
 }
 
@@ -407,7 +406,7 @@ impl<'s> Resolution<'s> {
 
     fn load(&mut self, entry: &Located<String>) -> Option<Plugin> {
         let loaded = self.loaded.remove(&entry.value).unwrap_or_else(|| {
-            let search = ahead::search(self.source);
+            let search = search_path(self.source);
             load::load_within(&entry.value, &search, &limits(&self.source.scenario))
         });
         match loaded {
@@ -538,4 +537,212 @@ impl<'s> Resolution<'s> {
 
 fn config_json(config: &ConfigTable) -> serde_json::Value {
     serde_json::Value::Object(config.to_json())
+}
+
+/// Samples after which a dataset is taken to have no end.
+pub const MOST: u64 = 200_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// So many, each once.
+    Samples(u64),
+    /// It gives more than [`MOST`], as one that makes its samples does.
+    Endless,
+    /// The user stopped the drawing.
+    Stopped,
+}
+
+impl ResolvedRun {
+    /// Counts the samples of the run's dataset, each once however often the dataset would use it.
+    pub fn extent(&self, signal: &Signal) -> Result<Extent, PluginError> {
+        let samples = (self.parts.dataset).open(self.draft.load.seed, Amount::Unknown)?;
+        let mut drawing = Drawing::new(samples, MOST + 1);
+        let mut count: u64 = 0;
+        while let Some(batch) = drawing.next() {
+            if signal.is_stopped() {
+                return Ok(Extent::Stopped);
+            }
+            count += batch?.len() as u64;
+            let remarks = drawing.samples.remarks()?;
+            let again = remarks.iter().filter(|remark| remark.what == Treatment::Repeated);
+            let again: u64 = again.map(|remark| remark.count).sum();
+            if again > 0 {
+                return Ok(Extent::Samples(count.saturating_sub(again)));
+            }
+        }
+        Ok(if count > MOST { Extent::Endless } else { Extent::Samples(count) })
+    }
+}
+
+/// A backend, its target, and the means to ask it.
+pub(crate) struct Alone {
+    pub(crate) backend: Backend,
+    pub(crate) target: Target,
+    /// Secrets of requests, which nobody else may see.
+    pub(crate) secrets: Secrets,
+    pub(crate) wiring: Wiring,
+    pub(crate) timeouts: Timeouts,
+    /// Remarks for the user: the time to load a plugin, and the secrets that the target gets.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Resolves a scenario's backend and target, and nothing else of it.
+pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
+    Resolution::new(source, BTreeMap::new()).alone()
+}
+
+impl Resolution<'_> {
+    fn alone(mut self) -> Result<Alone, Faults> {
+        let scenario = &self.source.scenario;
+        if let Err(error) = scenario.validate() {
+            let problems = error.problems().iter().cloned();
+            self.faults.scenario.extend(problems);
+        }
+        let grants = self.grants_alone();
+        let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
+        let backend = named.and_then(|(plugin, place)| {
+            let config = &scenario.backend.config;
+            let backend = Backend::new(plugin, &config_json(config), grants);
+            self.planned(backend, place, config, Backend::describe, Backend::plugin)
+        });
+        let backend = backend.map(|(backend, _)| backend);
+        let http = self.http(backend.as_ref());
+        let targets = self.targets(backend.as_ref());
+        let to = targets.as_deref().unwrap_or_default();
+        let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
+        let first = targets.as_ref().and_then(|targets| targets.first().cloned());
+        match (backend, first, self.faults.is_empty()) {
+            (Some(backend), Some(target), true) => {
+                let sent = remarks::sent(&api_key, &headers, to);
+                self.remarks.extend(sent);
+                Ok(Alone {
+                    backend,
+                    target,
+                    secrets,
+                    wiring: self.wiring(http),
+                    timeouts: timeouts(scenario),
+                    remarks: self.remarks,
+                })
+            }
+            _ => Err(self.faults),
+        }
+    }
+}
+
+/// A backend on each route that its key `route` may name, or as it is by default. Errors: all
+/// mistakes of the source.
+pub fn on_all_routes(source: &Source) -> Result<Vec<Backend>, Faults> {
+    let first = alone(source)?.backend;
+    let schema = first.describe().map(|info| info.config_schema).unwrap_or_default();
+    let routes = choices(&schema, &schema["properties"]["route"]);
+    let mut backends = vec![first];
+    for route in routes {
+        let mut source = source.clone();
+        let route = Located::flag("--backend", route);
+        source.scenario.backend.config.set("route", route);
+        backends.push(alone(&source)?.backend);
+    }
+    Ok(backends)
+}
+
+/// The texts that a schema's rules allow.
+fn choices(schema: &Value, rules: &Value) -> Vec<Value> {
+    let target = rules["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+    if let Some(rules) = target.and_then(|target| schema.pointer(target)) {
+        return choices(schema, rules);
+    }
+    let listed = rules["enum"].as_array().into_iter().flatten().cloned();
+    let parts = ["oneOf", "anyOf", "allOf"].iter().filter_map(|keyword| rules[keyword].as_array());
+    let parts = parts.flatten().flat_map(|part| choices(schema, part));
+    listed.chain(rules.get("const").cloned()).chain(parts).filter(Value::is_string).collect()
+}
+
+// Reads everything that a scenario names and that takes time, all at the same time: plugins to
+// compile, the tokenizer, the input files' digests. The results are looked at afterwards, in the
+// order of the scenario.
+
+/// The plugins and files that were read ahead.
+struct Ahead {
+    /// By the name under which it was asked for.
+    plugins: BTreeMap<String, Result<Plugin, PluginError>>,
+    /// The tokenizer, or the reason why the scenario's cannot be opened.
+    tokenizer: Result<Counting, String>,
+    /// Path, length and SHA-256, by the scenario's names; of a folder, for each file.
+    files: BTreeMap<String, Measurement>,
+}
+
+/// The most threads that read input files.
+const MOST_THREADS: usize = 16;
+
+/// Reads all of it, each on a thread of its own.
+fn read_ahead(source: &Source, timings: &Timings) -> Ahead {
+    let scenario = &source.scenario;
+    let scorers = scenario.scorers.iter().flatten();
+    let of_scenario = [&scenario.backend.plugin, &scenario.dataset.plugin];
+    let names: BTreeSet<&str> = (source.plugins.iter())
+        .chain(of_scenario.into_iter().flatten())
+        .chain(scorers.filter_map(|scorer| scorer.value.plugin.as_ref()))
+        .map(|entry| entry.value.as_str())
+        .collect();
+    let search = search_path(source);
+    let limits = limits(scenario);
+    // A run over a folder that is drawn again names each of its files.
+    let named: Vec<_> = scenario.dataset.files.iter().collect();
+    let share = named.len().div_ceil(MOST_THREADS).max(1);
+    std::thread::scope(|scope| {
+        let tokenizer = scope.spawn(|| {
+            let opened = tokens::open(source);
+            // The substitute is not loaded.
+            if opened.as_ref().is_ok_and(|made| !made.planned.approximate) {
+                timings.reach(Stage::TokenizerLoaded);
+            }
+            opened
+        });
+        let files: Vec<_> = (named.chunks(share))
+            .map(|named| {
+                scope.spawn(move || {
+                    let measured = (named.iter())
+                        .flat_map(|(name, entry)| measure_all(name, &path_of(source, entry)));
+                    measured.collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let plugins: Vec<_> = names
+            .into_iter()
+            .map(|name| {
+                let (search, limits) = (&search, &limits);
+                let plugin = scope.spawn(move || load::load_within(name, search, limits));
+                (name.to_owned(), plugin)
+            })
+            .collect();
+        let plugins = plugins.into_iter().map(|(name, thread)| (name, join(thread))).collect();
+        timings.reach(Stage::PluginsLoaded);
+        Ahead {
+            plugins,
+            tokenizer: join(tokenizer),
+            files: files.into_iter().flat_map(join).collect(),
+        }
+    })
+}
+
+/// Returns where to search for a scenario's plugins.
+fn search_path(source: &Source) -> SearchPath {
+    SearchPath {
+        scenario: source.folder.clone(),
+        folders: source.plugin_path.clone(),
+        shipped: source.shipped,
+    }
+}
+
+/// A path, relative to where it was written.
+fn path_of(source: &Source, entry: &Located<PathBuf>) -> PathBuf {
+    match &source.folder {
+        Some(folder) => entry.seen_from(folder),
+        None => entry.value.clone(),
+    }
+}
+
+/// A panic of a thread is a bug, and is passed on.
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

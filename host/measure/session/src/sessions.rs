@@ -4,14 +4,12 @@
 //! [`graph`] holds the dependencies, [`history`] the messages in front of a request. Threads of its
 //! own do the work ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
 
-pub mod beginnings;
 pub mod graph;
 pub mod history;
 pub mod lanes;
 pub mod memory;
-pub mod place;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -20,8 +18,8 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::decode::failures::failed;
 use crate::lock;
 use crate::parts::RunError;
-use crate::pending::{ComposedSample, OfLane, PendingRequest};
-use crate::prepare::item::Item;
+use crate::pending::{ComposedSample, OfLane, PendingRequest, SessionSalt};
+use crate::prepare::Item;
 use crate::prepare::writer::Writer;
 use graph::{Graph, Primer, Steps};
 use history::ReplyContent;
@@ -31,7 +29,7 @@ use load::thread_group::trip;
 use memory::Memory;
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;
-use place::{Entry, Held, InLane, Place, Session};
+use plugins::backend::Prompt;
 use reader::Size;
 
 /// The sessions of a run, as everyone sees them who has to do with their requests.
@@ -487,5 +485,230 @@ impl Continuer {
             news.push(News::Lost(Follower { due, item }));
         }
         news
+    }
+}
+
+/// The place of a request in its session.
+#[derive(Clone)]
+pub struct Place {
+    session: Arc<Mutex<Session>>,
+    /// Index of the queue for the session's events.
+    queue: usize,
+    node: usize,
+}
+
+struct Session {
+    graph: Graph,
+    /// The pacer's number of its first request.
+    root: u64,
+    last: Nanos,
+    /// Its memory in bytes: the samples, and the answers so far.
+    bytes: usize,
+    /// True if the pacer knows that it is over.
+    is_announced: bool,
+    /// Its lane, if it is in one.
+    lane: Option<InLane>,
+}
+
+/// The state of a session in a lane.
+struct InLane {
+    number: u32,
+    salt: Option<Arc<SessionSalt>>,
+    /// Requests that wait for no reply, until the lane goes on.
+    held: VecDeque<Held>,
+    /// Number of requests that the lane may still send to warm up; absent once it is measured.
+    primers: Option<u32>,
+}
+
+/// A request that waits for no reply.
+struct Held {
+    node: usize,
+    /// Its pause, from this instant or from when the lane goes on.
+    pause: Nanos,
+    since: Option<Nanos>,
+}
+
+/// The role of an item in its session, until it is handed on.
+pub enum Entry {
+    /// It begins one.
+    Root(Box<Graph>),
+    /// A follower in a session.
+    Node(Place),
+}
+
+impl Place {
+    fn at(&self, node: usize) -> Place {
+        Place { session: Arc::clone(&self.session), queue: self.queue, node }
+    }
+}
+
+/// The cuts of a session's prompts, by position; none beyond the last entry.
+#[derive(Default)]
+pub struct Beginnings(Vec<Cut>);
+
+struct Cut {
+    /// The earlier prompt.
+    of: usize,
+    /// The bytes or tokens of it that this prompt begins with; 0 for a prompt that is whole.
+    length: usize,
+    /// True if a later prompt begins like this one.
+    is_base: bool,
+}
+
+impl Beginnings {
+    /// Takes the next prompt, and cuts off the beginning that it shares with an earlier one.
+    pub fn cut<'p>(
+        &mut self,
+        prompt: &mut Prompt,
+        base: Option<usize>,
+        held: impl Fn(usize) -> &'p Prompt,
+    ) {
+        let mut cut = Cut { of: 0, length: 0, is_base: false };
+        if let Some(base) = base {
+            let pieces = self.pieces(base, held);
+            (cut.of, cut.length) = (base, shared(prompt, &pieces));
+            // The prompts in between add nothing.
+            while cut.length > 0 && cut.length <= self.0[cut.of].length {
+                cut.of = self.0[cut.of].of;
+            }
+            self.0[cut.of].is_base |= cut.length > 0;
+        }
+        match prompt {
+            Prompt::Text(text) => *text = text[cut.length..].to_owned(),
+            Prompt::Tokens(ids) => *ids = ids[cut.length..].to_vec(),
+            _ => {}
+        }
+        self.0.push(cut);
+    }
+
+    /// A prompt with its beginning.
+    pub fn whole<'p>(&self, position: usize, held: impl Fn(usize) -> &'p Prompt) -> Prompt {
+        let pieces = self.pieces(position, &held);
+        match held(position) {
+            Prompt::Text(_) => Prompt::Text(pieces.iter().map(|piece| text(*piece)).collect()),
+            Prompt::Tokens(_) => {
+                Prompt::Tokens(pieces.iter().flat_map(|piece| tokens(*piece)).copied().collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// True if a later prompt needs this one.
+    pub fn is_base(&self, position: usize) -> bool {
+        self.0.get(position).is_some_and(|cut| cut.is_base)
+    }
+
+    /// The pieces of a prompt in order, each the beginning of a held prompt with its length.
+    fn pieces<'p>(
+        &self,
+        position: usize,
+        held: impl Fn(usize) -> &'p Prompt,
+    ) -> Vec<(&'p Prompt, usize)> {
+        let (mut at, mut most, mut pieces) = (position, usize::MAX, Vec::new());
+        loop {
+            let (of, length) = self.0.get(at).map_or((0, 0), |cut| (cut.of, cut.length));
+            pieces.push((held(at), most.saturating_sub(length)));
+            if length == 0 {
+                break;
+            }
+            (at, most) = (of, most.min(length));
+        }
+        pieces.reverse();
+        pieces
+    }
+}
+
+fn text((prompt, length): (&Prompt, usize)) -> &str {
+    let Prompt::Text(text) = prompt else { return "" };
+    &text[..length.min(text.len())]
+}
+
+fn tokens((prompt, length): (&Prompt, usize)) -> &[u32] {
+    let Prompt::Tokens(ids) = prompt else { return &[] };
+    &ids[..length.min(ids.len())]
+}
+
+/// The length of the beginning that a prompt shares with these pieces.
+fn shared(prompt: &Prompt, pieces: &[(&Prompt, usize)]) -> usize {
+    match prompt {
+        Prompt::Text(own) => {
+            let pieces = pieces.iter().map(|piece| text(*piece).as_bytes());
+            own.floor_char_boundary(common(own.as_bytes(), pieces))
+        }
+        Prompt::Tokens(own) => common(own, pieces.iter().map(|piece| tokens(*piece))),
+        _ => 0,
+    }
+}
+
+fn common<'p, T: PartialEq + 'p>(own: &[T], pieces: impl Iterator<Item = &'p [T]>) -> usize {
+    let mut at = 0;
+    for piece in pieces {
+        let left = &own[at..];
+        if left.starts_with(piece) {
+            at += piece.len();
+            continue;
+        }
+        at += left.iter().zip(piece).take_while(|(own, other)| own == other).count();
+        break;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pending::prompt_bytes;
+    use model::generator::Generator;
+
+    #[test]
+    fn growing_prompts_take_the_memory_of_the_longest() {
+        let (mut beginnings, mut held, mut text) =
+            (Beginnings::default(), Vec::new(), String::new());
+        for turn in 0..1_000_usize {
+            text.push_str(&format!("turn {turn} of é;"));
+            let mut prompt = Prompt::Text(text.clone());
+            beginnings.cut(&mut prompt, turn.checked_sub(1), |at| &held[at]);
+            held.push(prompt);
+        }
+        assert_eq!(held.iter().map(prompt_bytes).sum::<usize>(), text.len());
+    }
+
+    /// Prompts that grow, go back, fork and differ in the middle of a character.
+    #[test]
+    fn prompts_come_back_whole_and_are_held_once() {
+        let mut generator = Generator::new(41);
+        let mut texts = vec!["<é>".repeat(50)];
+        let mut bases = vec![None];
+        for _ in 1..300 {
+            let base = (generator.uniform(0.7, 1.0) * texts.len() as f64) as usize;
+            let mut text = texts[base].clone();
+            let kept = generator.uniform(0.5, 1.4) * text.len() as f64;
+            text.truncate(text.floor_char_boundary(kept as usize));
+            let ends = ["é", "è", "plain", "𝄞", ""];
+            let end = ends[(generator.uniform(0.0, 5.0)) as usize];
+            text.push_str(&end.repeat(generator.uniform(1.0, 30.0) as usize));
+            texts.push(text);
+            bases.push(Some(base));
+        }
+        for as_prompt in [(|text| Prompt::Text(text)) as fn(String) -> Prompt, |text| {
+            Prompt::Tokens(text.chars().map(u32::from).collect())
+        }] {
+            let mut beginnings = Beginnings::default();
+            let mut held: Vec<Prompt> = Vec::new();
+            for (text, base) in texts.iter().zip(&bases) {
+                let mut prompt = as_prompt(text.clone());
+                beginnings.cut(&mut prompt, *base, |at| &held[at]);
+                held.push(prompt);
+            }
+            // A prompt that no later one needs may go once it was sent.
+            for (at, text) in texts.iter().enumerate() {
+                let [whole, expected] =
+                    [beginnings.whole(at, |at| &held[at]), as_prompt(text.clone())];
+                assert_eq!(format!("{whole:?}"), format!("{expected:?}"), "{at}");
+                if !beginnings.is_base(at) {
+                    held[at] = Prompt::Tokens(Vec::new());
+                }
+            }
+        }
     }
 }

@@ -14,9 +14,11 @@ use load::transport::Connect;
 use model::client::Overruns;
 use model::identity::RunId;
 use model::target::Secrets;
-use plugins::dataset;
 use plugins::sandbox::LogBook;
-use result::summary::{Client, Dataset, Remark, RunFacts, Summary, Survey, Treatment};
+use plugins::{PluginError, dataset};
+use result::summary::{
+    Client, Dataset, Fleet, Remark, RunFacts, Server, Summary, Survey, Treatment,
+};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use runs::Repeat;
 use runs::assessment::Assessment;
@@ -24,6 +26,7 @@ use runs::environment::Environment;
 use runs::folder::{self, FolderError, RunFolder, Status};
 use runs::record::{RecordError, Written};
 use scenario::plan::Plan;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -35,15 +38,9 @@ use crate::parts::RunError;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
 use crate::run::{Control, Execute, Executor, Setup, Threads};
-use crate::telemetry::{self, DeviceRecord};
-
-mod elsewhere;
-mod ended;
-
-pub use elsewhere::{Devices, Measurements, Part};
-pub use ended::{BeginError, NotMeasured};
-
-use ended::unbegun;
+use crate::series::Sampling;
+use crate::telemetry::{self, DeviceRecord, NoDevices, Watching};
+use model::clock::Clock;
 
 /// The folder in which a run is kept, and the facts that it records before the first request.
 pub struct Record {
@@ -200,7 +197,6 @@ impl<E> StartedRun<E> {
     }
 
     /// Has the run wait there for others.
-    #[must_use]
     pub fn behind(mut self, gate: Gate) -> Self {
         self.control.gate = Some(gate);
         self
@@ -371,7 +367,7 @@ impl SavedRun {
                 return Err(NotMeasured::Ended(why));
             }
             // The input holds no sample. The folder of a run with a failing plugin is kept.
-            (Ok(()), Err(why)) if self.is_empty && ended::is_no_sample(&why) => {
+            (Ok(()), Err(why)) if self.is_empty && is_no_sample(&why) => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
             }
@@ -471,5 +467,144 @@ impl AssessedRun {
         };
         let kept = kept.and(folder.write(&summary));
         Ok(MeasuredRun { plan, folder, ended, facts, summary, unjudged, first_token, kept })
+    }
+}
+
+/// The most files that an error names: a folder may have thousands.
+const MOST_FILES: usize = 5;
+
+/// The reason why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    #[error(transparent)]
+    Create(FolderError),
+    #[error(transparent)]
+    Write(FolderError),
+    #[error(transparent)]
+    Devices(#[from] NoDevices),
+}
+
+/// The reason why a run that began has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMeasured {
+    #[error(transparent)]
+    Ended(RunError),
+    /// The dataset refused its input. A dataset knows its files by the scenario's names for them,
+    /// the user by their paths.
+    #[error("{why} ({})", .files.join(", "))]
+    Input { why: RunError, files: Vec<String> },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// True if the dataset refused its input before it gave a sample.
+fn is_no_sample(why: &RunError) -> bool {
+    matches!(why, RunError::NoSample(error) if matches!(**error, PluginError::Input { .. }))
+}
+
+/// Returns the error for a run that ended before its first record.
+fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
+    let is_input = matches!(&why, RunError::Plugin(PluginError::Input { .. }));
+    if !is_input && !is_no_sample(&why) {
+        return NotMeasured::Ended(why);
+    }
+    let files = plan.dataset.files.iter();
+    let further = files.len().saturating_sub(MOST_FILES);
+    let files = files
+        .take(MOST_FILES)
+        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
+        .chain((further > 0).then(|| format!("and {further} more")))
+        .collect();
+    NotMeasured::Input { why, files }
+}
+
+/// The measurements of one process, beside its records.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Part {
+    /// Requests that were due, and have no record.
+    pub unsent: u64,
+    /// Reason why its load ended early, if it did.
+    pub error: Option<String>,
+    /// Performance of the process as a client.
+    pub client: Option<Client>,
+    /// The server's own counts, if this process asked.
+    pub server: Option<Server>,
+    /// The dataset's changes to its input.
+    pub dataset: Option<Dataset>,
+}
+
+/// The measurements of a load whose records are in its run's folder.
+pub struct Measurements {
+    /// The records that were written; absent if not all could be.
+    pub records: Option<Written>,
+    /// Requests that were due, and have no record.
+    pub unsent: u64,
+    /// The processes that made the load, if they were several.
+    pub fleet: Option<Fleet>,
+    /// Performance of the client; of several, of the worst.
+    pub client: Option<Client>,
+    pub server: Option<Server>,
+    /// The dataset's changes to its input.
+    pub dataset: Option<Dataset>,
+    /// The end of the load: an error if it ended early.
+    pub ended: Result<(), RunError>,
+}
+
+/// The devices and the server's metrics pages of a run that others make, while they are read.
+pub struct Devices(Option<Watching>, Option<Sampling>);
+
+impl<E> StartedRun<E> {
+    /// Begins to read the devices that the plan names, and the server's metrics pages, by this
+    /// clock, for a run that others make. The clock is the run's.
+    pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
+        self.control.live.date(clock);
+        let live = Arc::clone(&self.control.live);
+        let enlist = move |thread| live.enlist(thread);
+        let (live, folder) = (&self.control.live, self.folder.path());
+        let devices = live.telemetry.watch(clock, folder, enlist.clone())?;
+        let made = (&self.run.plan, &self.run.parts);
+        let pages = live.pages.watch(made, clock, folder, enlist)?;
+        Ok(Devices(devices, pages))
+    }
+
+    /// Takes the last sample of the devices, and the last page of each server.
+    pub fn leave_devices(&self, devices: Devices) {
+        self.control.live.telemetry.finish(devices.0);
+        self.control.live.pages.finish(devices.1);
+    }
+
+    /// Writes the measurements of others, in place of a load of its own.
+    pub fn made_elsewhere(self, made: Measurements, ending: &Ending) -> SavedRun {
+        let StartedRun { run, folder, started, control, .. } = self;
+        saved((run, folder, started), (&control.live, control.group), made, ending)
+    }
+}
+
+impl CheckedRun {
+    /// Leaves the devices and the server's pages out, which another process reads for all.
+    pub fn without_devices(mut self) -> Self {
+        self.plan.device_metrics = None;
+        self.plan.control.server_series = None;
+        self
+    }
+}
+
+impl SavedRun {
+    /// Returns the end of the load, and an error if files could not be written, if nothing else is
+    /// made of it.
+    pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
+        (self.made.ended, self.kept)
+    }
+
+    /// Returns the measurements of this process, for a run that several make together.
+    pub fn part(&self) -> Part {
+        Part {
+            unsent: self.made.unsent,
+            error: self.made.ended.as_ref().err().map(ToString::to_string),
+            client: self.made.client.clone(),
+            server: self.made.server.clone(),
+            dataset: self.made.dataset.clone(),
+        }
     }
 }

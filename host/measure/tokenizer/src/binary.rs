@@ -7,11 +7,11 @@
 
 use super::byte_level::{AddedTokens, ByteLevel, Spelling};
 use super::class::Classes;
-use super::facts::{Facts, ParsedModel};
 use super::merge::Merges;
 use super::read::MOST_IDS;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
+use super::{Facts, ParsedModel};
 
 /// The number of a build that writes and reads this form: made of the version and of the sources
 /// that decide the contents and the meaning of the tables.

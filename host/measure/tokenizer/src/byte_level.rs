@@ -5,8 +5,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::class::Classes;
+use super::composed;
 use super::merge::{Memory, Merges};
-use super::normalize::composed;
 use super::split::Pattern;
 use super::table::{Key, Strings};
 

@@ -116,7 +116,6 @@ impl ChatTemplate {
 
     /// The template with another date, for templates that write the day of the conversation. The
     /// day of the run would make its prompts impossible to repeat; the default is 26 July 2024.
-    #[must_use]
     pub fn dated(mut self, now: DateTime) -> Self {
         self.templates.add_function("strftime_now", move |format: &str| {
             jiff::fmt::strtime::format(format, now)

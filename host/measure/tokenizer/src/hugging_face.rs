@@ -11,8 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::value::RawValue;
 use tokenizers::models::ModelWrapper;
 
-use super::facts::{Facts, ParsedModel};
 use super::shape::{self, Shape};
+use super::{Facts, ParsedModel};
 
 /// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of
 /// several bytes.

@@ -16,16 +16,18 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use unicode_normalization_alignments::UnicodeNormalization;
 
 mod binary;
 mod byte_level;
 mod chat;
 mod class;
-mod facts;
 mod hugging_face;
 mod merge;
-mod normalize;
 mod open;
 mod pairs;
 mod proto;
@@ -35,7 +37,6 @@ mod sentencepiece;
 mod shape;
 mod siblings;
 mod split;
-mod spread;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -44,14 +45,12 @@ mod tiktoken;
 pub use binary::BUILD;
 pub use chat::apart::{self, Chat};
 pub use chat::{ChatError, ChatTemplate};
-pub use facts::Facts;
 pub use hugging_face::is_guarded;
 
 use byte_level::ByteLevel;
-use facts::ParsedModel;
+use class::{Classes, UNSETTLED};
 use hugging_face::HuggingFace;
 use siblings::SiblingFiles;
-use spread::spread;
 
 pub struct Tokenizer {
     name: String,
@@ -231,7 +230,6 @@ impl Tokenizer {
 
     /// The tokenizer with another date for chat templates that write one: see
     /// [`ChatTemplate::dated`].
-    #[must_use]
     pub fn dated(mut self, now: jiff::civil::DateTime) -> Self {
         self.chat = self.chat.dated(now);
         self
@@ -267,4 +265,107 @@ impl Tokenizer {
     fn named(&self, cause: &str) -> String {
         format!("tokenizer `{}`: {cause}", self.name)
     }
+}
+
+/// Facts that hold for every text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Token ids are below this.
+    pub vocabulary_size: u32,
+    /// Ids from here on were added to the vocabulary the model's tokenizer was made with.
+    pub base_size: u32,
+    /// Number of special tokens that are put around a single text.
+    pub added_tokens: u32,
+    /// Ids without a text of their own, ascending.
+    pub special: Vec<u32>,
+    /// True if it is a substitute for the model's own tokenizer.
+    pub approximate: bool,
+}
+
+/// A model as read from its file.
+struct ParsedModel<M> {
+    facts: Facts,
+    model: M,
+}
+
+impl<M> ParsedModel<M> {
+    /// The model in another type.
+    fn map<N>(self, change: impl FnOnce(M) -> N) -> ParsedModel<N> {
+        ParsedModel { facts: self.facts, model: change(self.model) }
+    }
+}
+
+/// Bytes of text, about, that are worth a thread.
+const WORTH_A_THREAD: usize = 64 << 10;
+
+/// Returns the result of `each` for every item, in order. `size` is the approximate number of bytes
+/// of text in an item.
+fn spread<I: Sync, T: Send>(
+    items: &[I],
+    size: impl Fn(&I) -> usize,
+    each: impl Fn(&I) -> T + Sync,
+) -> Vec<T> {
+    let total: usize = items.iter().map(size).sum();
+    let threads = (total / WORTH_A_THREAD).min(most_threads()).max(1);
+    let share = items.len().div_ceil(threads).max(1);
+    let mut shares = items.chunks(share);
+    let first = shares.next().unwrap_or_default();
+    let each = &each;
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares
+            .map(|items| scope.spawn(move || items.iter().map(each).collect::<Vec<T>>()))
+            .collect();
+        let mut made: Vec<T> = Vec::with_capacity(items.len());
+        made.extend(first.iter().map(each));
+        for other in others {
+            let more = other.join();
+            made.extend(more.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        made
+    })
+}
+
+/// Half of the cores, since a run may need the others; but two, if there are two.
+fn most_threads() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        (cores / 2).clamp(2, 8).min(cores)
+    })
+}
+
+/// The text in normalization form C.
+///
+/// A settled character joins with none before it. So a settled character and the text up to the
+/// next normalize by themselves.
+fn composed(classes: Classes, text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut composed = String::new();
+    let mut copied = 0;
+    let mut settled = 0;
+    let mut segment = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if !classes.is(c, UNSETTLED) {
+            settled = at;
+            continue;
+        }
+        let next = chars.find(|(_, c)| !classes.is(*c, UNSETTLED));
+        let end = next.map_or(text.len(), |(at, _)| at);
+        segment.clear();
+        segment.extend(text[settled..end].nfc().map(|(c, _)| c));
+        if segment != text[settled..end] {
+            composed.push_str(&text[copied..settled]);
+            composed.push_str(&segment);
+            copied = end;
+        }
+        settled = end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    composed.push_str(&text[copied..]);
+    Cow::Owned(composed)
 }

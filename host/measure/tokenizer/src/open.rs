@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::facts::ParsedModel;
+use super::ParsedModel;
 use super::siblings::{SiblingFiles, bytes_of};
 use super::{
     Model, Tokenizer, TokenizerError, binary, hugging_face, read, sentencepiece, tiktoken,

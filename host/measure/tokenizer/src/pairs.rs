@@ -12,7 +12,7 @@
 //!
 //! Characters other than printable ASCII are read as `?`.
 
-use super::facts::Facts;
+use super::Facts;
 
 const SINGLE: u32 = 95;
 const TRIPLE: u32 = 9000;

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::byte_level::{AddedTokens, ByteLevel, Spelling};
 use super::class::Classes;
-use super::facts::{Facts, ParsedModel};
 use super::merge::Merges;
 use super::shape::AROUND;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
+use super::{Facts, ParsedModel};
 
 /// Most ids that are held in tables.
 pub(super) const MOST_IDS: u32 = 1 << 22;

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{Facts, ParsedModel};
 use super::hugging_face::{self, HuggingFace};
 use super::proto::{BPE, Piece, Proto, Role, UNIGRAM};
 use super::siblings::{AddedToken, SiblingFiles};
+use super::{Facts, ParsedModel};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 

@@ -8,14 +8,18 @@ use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// GPT-2's.
     Gpt2,
     /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits. The pattern of
     /// `cl100k` also takes the spaces and lines that end a text as one word.
-    Cl100k { digits: usize, whole_end: bool },
+    Cl100k {
+        digits: usize,
+        whole_end: bool,
+    },
     /// The pattern of `o200k`, where a word begins anew at a capital, and the pattern of Kimi,
     /// where Chinese characters are words apart.
-    Cased { apart: bool },
+    Cased {
+        apart: bool,
+    },
 }
 
 /// The text of a pattern, as files hold it.
@@ -27,15 +31,12 @@ const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\
 const KIMI: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 impl Pattern {
-    /// Llama 3's.
     pub(super) const LLAMA3: Self = Pattern::Cl100k { digits: 3, whole_end: false };
-    /// Qwen's.
     pub(super) const QWEN: Self = Pattern::Cl100k { digits: 1, whole_end: false };
     /// The pattern of GPT-4.
     pub(super) const CL100K: Self = Pattern::Cl100k { digits: 3, whole_end: true };
     /// The pattern of GPT-4o and gpt-oss.
     pub(super) const O200K: Self = Pattern::Cased { apart: false };
-    /// Kimi's.
     pub(super) const KIMI: Self = Pattern::Cased { apart: true };
 
     /// The known patterns and their texts.

@@ -12,13 +12,13 @@ use std::path::Path;
 
 use super::byte_level::{AddedTokens, ByteLevel, Spelling};
 use super::class::Classes;
-use super::facts::{Facts, ParsedModel};
 use super::merge::Merges;
 use super::read::MOST_IDS;
 use super::shape::TOKEN;
 use super::siblings::{AddedToken, SiblingFiles};
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
+use super::{Facts, ParsedModel};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use super::compare::differences::Differences;
+use super::compare::Differences;
 use super::compare::sides;
 use super::conclude::answered;
 use super::destination::replace;
 use super::failure::{Exit, Failure};
-use super::limits::limits;
+use super::needs::limits;
 use super::print::write_stdout;
 use super::report;
 use ::report::build::{self, Baseline, Build, Check, Outcome, Run, Subject};

@@ -1,16 +1,15 @@
 //! `runner compare`: compares each side with the first, figure by figure.
 
-pub(super) mod differences;
 pub(super) mod sides;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use self::differences::Differences;
 use super::failure::{Exit, Failure};
-use super::limits::limits;
+use super::needs::limits;
 use super::print::{json, tell, write_stdout};
 use super::versus::compare_again;
+use crate::cli::words::{one_of, some_of};
 use compare::{Choice, Compared, Condition, Kind, Options, compare};
 use report::compared;
 use result::figure::Figure;
@@ -169,7 +168,7 @@ fn warn(found: &Compared) {
 }
 
 fn a_share(text: &str) -> Result<f64, String> {
-    let share = model::share::parse(text).ok();
+    let share = model::number::share(text).ok();
     let share = share.filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0% to 100%, such as 2% or 0.02".to_owned())
 }
@@ -185,4 +184,28 @@ pub(super) fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
     let failing = (found.conditions.iter().filter(|outcome| outcome.fails))
         .map(|outcome| format!("{} of {}: {}", outcome.condition, outcome.side, outcome.seen));
     Failure::of_any(Exit::Threshold, failing).map(|()| ExitCode::SUCCESS)
+}
+
+/// Kinds of settings in which the sides of a comparison may differ, or must agree.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Comparability")]
+pub(in crate::cli) struct Differences {
+    /// Compare even though this differs
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_ALLOW",
+        value_delimiter = ',',
+        value_parser = one_of::<Kind>()
+    )]
+    pub(in crate::cli) allow: Vec<Kind>,
+    /// Refuse to compare where this differs, which people compare on purpose elsewhere
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_MUST_AGREE",
+        value_delimiter = ',',
+        value_parser = some_of(&Kind::ON_PURPOSE)
+    )]
+    pub(in crate::cli) must_agree: Vec<Kind>,
 }

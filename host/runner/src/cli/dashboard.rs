@@ -1,25 +1,28 @@
 //! The dashboard: shows a run live on the whole terminal, and takes keys that stop it. [`view`]
 //! draws the run; [`screen`] handles the terminal itself.
 
-pub mod screen;
 pub mod view;
 
-use std::io;
+use std::io::{self, IsTerminal, Stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use load::thread_group::ThreadGroup;
 use scenario::plan::Plan;
-use screen::Screen;
 use session::live::{History, Live, Snapshot};
 use view::{Subject, View};
-
-pub(crate) use screen::is_possible;
 
 const REDRAW: Duration = Duration::from_millis(250);
 
@@ -60,7 +63,7 @@ impl Drawing {
         let mut history = History::default();
         let mut last: Option<(Snapshot, History)> = None;
         // Do not draw on a screen that something else has left.
-        while !finished.load(Ordering::Acquire) && screen::is_up() {
+        while !finished.load(Ordering::Acquire) && is_up() {
             let next = Instant::now() + REDRAW;
             let now = self.live.snapshot();
             history.note(&now);
@@ -121,6 +124,57 @@ impl Keys {
             _ => {}
         }
         false
+    }
+}
+
+/// True while the alternate screen is shown. There is one terminal.
+static UP: AtomicBool = AtomicBool::new(false);
+
+/// The alternate screen, until dropped.
+pub struct Screen {
+    pub terminal: Terminal<CrosstermBackend<Stderr>>,
+}
+
+/// True if there is a terminal to draw on and to read keys from.
+pub(crate) fn is_possible() -> bool {
+    super::progress::can_be_drawn_on()
+        && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
+}
+
+impl Screen {
+    /// Changes to the alternate screen. Keys are not echoed there, and Ctrl-C arrives as a key.
+    pub fn enter() -> io::Result<Self> {
+        UP.store(true, Ordering::Release);
+        let entered = enable_raw_mode()
+            .and_then(|()| execute!(io::stderr(), EnterAlternateScreen))
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stderr())));
+        match entered {
+            Ok(terminal) => Ok(Screen { terminal }),
+            Err(cause) => {
+                leave();
+                Err(cause)
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// True if the alternate screen is shown, so that nothing else may be printed.
+pub(crate) fn is_up() -> bool {
+    UP.load(Ordering::Acquire)
+}
+
+/// Changes back. Does nothing if that has been done.
+pub fn leave() {
+    if UP.swap(false, Ordering::AcqRel) {
+        // A terminal that has gone away needs no cleanup.
+        let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
     }
 }
 

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::dashboard::screen;
+use super::dashboard;
 use super::failure::{Exit, Failure};
 use super::print::tell;
 use load::pace::Signal;
 
 /// Prints a message, unless a dashboard is up and shows the state itself.
 fn say(message: &str) {
-    if !screen::is_up() {
+    if !dashboard::is_up() {
         tell(message);
     }
 }
@@ -141,7 +141,7 @@ impl Interrupt {
                 "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
             ),
             _ => {
-                screen::leave();
+                dashboard::leave();
                 if let Some(leave) = state.leaving.take() {
                     tell(format_args!("\nleaving at once: {}", leave()));
                 }

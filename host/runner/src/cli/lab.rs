@@ -1,12 +1,11 @@
 //! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
 
-mod home;
 mod terminal;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use self::home::Home;
 use self::terminal::Terminal;
 use super::artifacts::Artifacts;
 use super::destination::replace;
@@ -17,12 +16,11 @@ use super::machines::{Machines, OnFleet};
 use super::measure::environment;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
-use super::resume;
 use super::saved::{block, workload};
 use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
-use super::{Cli, Command};
+use super::{Cli, Command, resume};
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
 use lab::findings::{LabReport, RunReport};
@@ -217,7 +215,6 @@ impl Args {
         self.resume.as_deref().filter(|_| by_folder)
     }
 
-    /// The lab's folder.
     fn folder(&self, lab: &Lab) -> PathBuf {
         let named = || self.within.output_dir.join(format!("{}-lab", slug(&lab.name)));
         self.resume.clone().unwrap_or_else(named)
@@ -355,5 +352,64 @@ impl From<experiment::Error> for Failure {
             _ => Exit::Input,
         };
         Failure::new(exit, error)
+    }
+}
+
+/// The place of a lab file, from which its paths start.
+enum Home {
+    Folder(PathBuf),
+    /// In the program, by this name.
+    Shipped(String),
+}
+
+impl Home {
+    fn read(name: &str) -> Result<(String, Self), Failure> {
+        let path = Path::new(name);
+        match (reader::read_text(path), shipped::lab(name)) {
+            (Ok(text), _) => {
+                let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+                Ok((text, Home::Folder(folder)))
+            }
+            (Err(cause), _) if cause.kind() != ErrorKind::NotFound => {
+                Err(Failure::input(format!("cannot read the lab `{name}`: {cause}")))
+            }
+            (Err(_), Some(text)) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
+            (Err(_), None) => Err(Failure::input(format!(
+                "no lab `{name}`: there is no such file; the built-in ones are {}",
+                shipped::labs().collect::<Vec<_>>().join(", ")
+            ))),
+        }
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Home::Folder(folder) => Some(folder),
+            Home::Shipped(_) => None,
+        }
+    }
+
+    /// The place where a scenario of the lab is: beside the lab, or built in.
+    fn scenario(&self, name: &str) -> String {
+        match self {
+            Home::Folder(folder) => match folder.join(name) {
+                path if path.exists() => path.display().to_string(),
+                _ => name.to_owned(),
+            },
+            Home::Shipped(lab) => {
+                let mut parts: Vec<&str> = lab.split('/').collect();
+                parts.pop();
+                for part in name.split('/') {
+                    match part {
+                        "." => {}
+                        ".." => drop(parts.pop()),
+                        part => parts.push(part),
+                    }
+                }
+                let beside = parts.join("/");
+                let below = format!("{beside}/");
+                let known = |known: &str| known == beside || known.starts_with(&below);
+                if shipped::scenarios().any(known) { beside } else { name.to_owned() }
+            }
+        }
     }
 }

@@ -217,7 +217,7 @@ pub(super) fn teller() -> impl FnMut(Note) {
 pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan.slots().map(|slots| slots as u64).or(plan.load.roots()).unwrap_or(u64::MAX);
     let needed = most.saturating_add(OTHER_DESCRIPTORS);
-    let limit = load::descriptors::allow(needed).ok()?;
+    let limit = load::thread_group::allow(needed).ok()?;
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
         tell(format_args!(
             "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \

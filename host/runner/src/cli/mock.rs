@@ -59,7 +59,7 @@ pub struct Args {
     /// Variation of ttft and itl from request to request, as a share, such as 0.1 or 10% [default:
     /// not at all]
     #[arg(long, value_name = "SHARE", env = "RUNNER_MOCK_SPREAD")]
-    #[arg(value_parser = model::share::parse, help_heading = "Speed")]
+    #[arg(value_parser = model::number::share, help_heading = "Speed")]
     spread: Option<f64>,
     /// Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`
     #[arg(long, value_name = "NAME=VALUE,...", env = "RUNNER_MOCK_BATCHING")]
@@ -314,7 +314,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let script = args.clone().script()?;
     // A client may open thousands of connections; if the limit cannot be raised, they wait for
     // their turn.
-    let _ = load::descriptors::allow(u64::MAX);
+    let _ = load::thread_group::allow(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(system)?.block_on(async {
         let engine = match args.truth {

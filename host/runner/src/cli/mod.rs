@@ -24,7 +24,6 @@ pub mod help;
 pub mod interrupt;
 #[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod lab;
-mod limits;
 mod loads;
 mod machines;
 pub mod man;
@@ -245,7 +244,7 @@ impl Cli {
         let this = self.resumed()?;
         let needs = this.command.as_ref().map_or(Needs::Connections, Command::needs);
         if needs == Needs::Connections {
-            load::descriptors::make_room_ahead();
+            load::thread_group::make_room_ahead();
         }
         if needs != Needs::Nothing {
             needs::check()?;

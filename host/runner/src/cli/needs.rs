@@ -1,10 +1,13 @@
 //! Resources that every command that loads plugins needs, checked before anything begins: some
 //! threads and some file descriptors. Without them, later parts would panic.
 
+use std::fmt::Display;
 use std::io;
+use std::str::FromStr;
 use std::sync::mpsc;
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
+use result::limit::{self, LimitError};
 
 /// Threads that loading, compiling and listening for signals start; a run starts its own, and
 /// reports if it cannot.
@@ -53,4 +56,17 @@ fn threads() -> io::Result<()> {
         let _ = thread.join();
     }
     refused
+}
+
+/// The limits that a repeated flag states, or the mistakes in each.
+pub(super) fn limits<T>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure>
+where
+    T: FromStr<Err = LimitError>,
+{
+    limit::all(texts.iter().map(String::as_str)).map_err(|errors| refused(flag, errors))
+}
+
+pub(super) fn refused<E: Display>(flag: &str, errors: Vec<E>) -> Failure {
+    let errors = errors.iter().map(|error| format!("{flag}: {error}"));
+    Failure::several(Exit::CommandLine, errors)
 }

@@ -8,7 +8,7 @@ use super::artifacts::Artifacts;
 use super::failure::Failure;
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::limits::limits;
+use super::needs::limits;
 use super::output::Output;
 use super::repeat::{self, Repetition};
 use super::round::measure_all;

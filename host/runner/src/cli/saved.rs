@@ -21,7 +21,7 @@ use super::sources::{Text, source_of, text};
 use model::hex;
 use model::redact::Known;
 use report::document::Document;
-use report::saved::{Saved as File, Searched};
+use report::search::{Saved as File, Searched};
 use report::sweep::Sweep;
 use report::workload::Workload;
 use runs::Reported;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::failure::Failure;
 use super::flags::Flags;
-use super::plugin::options::Folders;
+use super::plugin::Folders;
 use super::print::finish;
 use super::sources;
 

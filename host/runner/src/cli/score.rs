@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::conclude::unscored;
 use super::failure::Failure;
-use super::plugin::options::{Folders, meant};
+use super::plugin::{Folders, meant};
 use super::print::{json, tell, write_stdout};
 use model::clean;
 use model::exchange::Phase;

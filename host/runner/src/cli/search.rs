@@ -11,17 +11,16 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::limits::refused;
 use super::machines::{Machines, OnFleet, ordered};
+use super::needs::refused;
 use super::print::{json, tell, write_stdout};
 use super::resume;
 use super::rules;
 use super::saved::Keep;
 use super::sources::Text;
 use super::watch::Watch;
-use model::share::parse as share;
-use report::saved::Searched;
-use report::search::{page, progress, text};
+use model::number::share;
+use report::search::{Searched, page, text};
 use search::slo::tiers;
 use search::{Answer, Config, Load, Search, Step};
 use session::Source;
@@ -173,7 +172,7 @@ fn search(
     }
     saved.write(&state)?;
     saved.tell();
-    for line in progress::forecast(&state.search) {
+    for line in report::search::forecast(&state.search) {
         tell(line);
     }
     let displays = args.watch.begin()?;
@@ -185,7 +184,7 @@ fn search(
             Step::Done(answer) => break answer,
             Step::Probe(probe) => probe,
         };
-        tell(progress::begins(&probe));
+        tell(report::search::begins(&probe));
         let left = state.search.seconds_left();
         let left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
         let made = probes.make(&probe, &state.search.config().tiers, left);
@@ -204,7 +203,7 @@ fn search(
         state.runs.push((number, run));
         saved.write(&state)?;
         saved.draw(state.folders(), |name, of| page(&state, name, of))?;
-        for line in progress::ended(&state.search, number) {
+        for line in report::search::ended(&state.search, number) {
             tell(line);
         }
     };

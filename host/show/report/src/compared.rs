@@ -2,7 +2,7 @@
 //! comparison`). A verdict has a sign and words, and no colour.
 
 use super::plain;
-use crate::charts::forest::{self, Difference, Forest};
+use crate::charts::{self, Difference, Forest};
 use crate::document::{Document, Table, Text};
 use compare::{
     Compared, GatewayOverhead, Judgement, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts,
@@ -52,7 +52,7 @@ pub fn page(compared: &Compared) -> Document {
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
         page.heading(2, format!("{} against {}", pair.side, compared.baseline()));
-        page.chart(forest::chart(&Forest {
+        page.chart(charts::chart(&Forest {
             name: format!("differences-{}", pair.side),
             title: "Differences".to_owned(),
             note: "Further right is better. A bar is the 95 % interval, and goes on where it reaches the edge.".to_owned(),

@@ -240,12 +240,10 @@ impl Text {
         Text(parts.map(span).collect())
     }
 
-    #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
         self.with(Span::Plain(text.into()))
     }
 
-    #[must_use]
     pub(crate) fn with(mut self, span: Span) -> Self {
         self.0.push(span);
         self
@@ -278,7 +276,6 @@ impl Table {
     }
 
     /// The table without the columns that say nothing in any row. The first column stays.
-    #[must_use]
     pub fn without_empty_columns(mut self) -> Self {
         let says = |at: usize| {
             let mut cells = self.rows.iter().filter_map(|row| row.get(at));

@@ -25,7 +25,6 @@ pub mod probe;
 pub mod published;
 pub mod repeats;
 pub mod row;
-pub mod saved;
 pub mod schema;
 pub mod search;
 mod sections;

@@ -3,7 +3,7 @@
 
 use schemars::{Schema, schema_for};
 
-use crate::saved::{Saved, Searched};
+use crate::search::{Saved, Searched};
 use crate::sweep::{self, Sweep};
 use compare::Compared;
 use compare::agreed::Agreed;

@@ -2,17 +2,21 @@
 //! were tried.
 
 mod page;
-pub mod progress;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::fmt::Write as _;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use model::duration::roughly;
+use model::number::percent;
 use search::answer::{Again, EarlyStopping, Ended, Found};
 use search::decision::Decision;
 use search::level::Level;
-use search::{Answer, Load};
+use search::{Answer, Load, Probe, Purpose, Search};
 
 pub use page::page;
 
@@ -224,5 +228,117 @@ pub fn short(number: f64) -> String {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         text
+    }
+}
+
+/// The time that a search likely takes, and the most that it takes, before it sends anything.
+pub fn forecast(search: &Search) -> Vec<String> {
+    let config = search.config();
+    let requests = config.likely_requests();
+    let at = amount(config.load, config.start);
+    let likely = match config.load {
+        Load::Rate => format!(
+            "{}, less at higher loads",
+            lasting(requests as f64 / config.start, &format!("at {at}"))
+        ),
+        Load::Concurrency | Load::Sessions => "the first run shows how long they take".to_owned(),
+    };
+    let most = match (search.seconds_left(), config.requests_in_all) {
+        (Some(seconds), _) => {
+            format!("at most: {} (--within), with the best estimate by then", whole(seconds))
+        }
+        (None, Some(requests)) => format!("at most: {requests} requests (--requests-in-all)"),
+        (None, None) => "at most: no limit of time; --within 10m sets one".to_owned(),
+    };
+    vec![
+        format!(
+            "likely: about {requests} requests for an interval of {}; {likely}",
+            percent(config.width)
+        ),
+        most,
+    ]
+}
+
+/// A time in whole seconds.
+fn whole(seconds: f64) -> String {
+    model::duration::format(Duration::from_secs(seconds as u64))
+}
+
+pub fn begins(probe: &Probe) -> String {
+    let purpose = match probe.purpose {
+        Purpose::Bracket => "for bounds",
+        Purpose::Narrow => "between the bounds",
+        Purpose::Confirm => "to confirm",
+    };
+    let look = match (probe.look, probe.attempt) {
+        (1, 1) => String::new(),
+        (look, 1) => format!(", run {look} at this load"),
+        (look, attempt) => format!(", run {look} at this load, attempt {attempt}"),
+    };
+    format!(
+        "== run {}: {}, {} requests, {purpose}{look} ==",
+        probe.number,
+        amount(probe.load, probe.at),
+        probe.requests
+    )
+}
+
+/// Describes the state after a run: of its load, and of each tier.
+pub fn ended(search: &Search, number: u32) -> Vec<String> {
+    let answer = search.answer();
+    let of_load =
+        (answer.levels.iter()).filter(|level| level.probes.contains(&number)).map(|level| {
+            let tiers = answer.tiers.iter().zip(&level.tiers);
+            let tiers: Vec<String> =
+                tiers.map(|(found, decided)| format!("{}: {decided}", found.tier.name)).collect();
+            format!("{}: {}", amount(answer.load, level.at), tiers.join("; "))
+        });
+    let of_tiers = (answer.tiers.iter()).map(|found| {
+        let mut line = format!("{}: {}", found.tier.name, best(answer.load, found));
+        if let (Some(passed), Some(failed)) = (found.passed, found.failed) {
+            let width = 100.0 * (failed / passed - 1.0);
+            let _ = write!(
+                line,
+                "; surely between {} and {} ({width:.1} %)",
+                short(passed),
+                amount(answer.load, failed)
+            );
+        }
+        if let Some((more, at)) = found.more.zip(found.estimate) {
+            let _ = write!(line, "; {}{}", rounded(more), time(&answer, at, more));
+        }
+        line
+    });
+    let left = search.seconds_left().map(|left| format!("left: {} (--within)", whole(left)));
+    of_load.chain(of_tiers).chain(left).collect()
+}
+
+/// A file of a sweep or a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Saved<T> {
+    /// SHA-256 of the scenario with its flags, as `runner scenario show` prints it.
+    pub scenario: String,
+    /// The name that people use, but for the load, which is varied.
+    pub title: String,
+    /// Its progress.
+    pub state: T,
+}
+
+/// A search, as far as it is.
+#[model::apply(model::document!)]
+pub struct Searched {
+    /// The folder of each run in the search's, by the number of its probe.
+    pub runs: Vec<(u32, String)>,
+    /// The search.
+    pub search: Search,
+    /// Its answer, when it has one.
+    pub answer: Option<Answer>,
+}
+
+impl Searched {
+    /// The folders of its runs, in the order in which they were made.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|(_, folder)| &**folder)
     }
 }

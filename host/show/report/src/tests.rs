@@ -164,7 +164,7 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
 
 fn saved(state: impl serde::Serialize) -> Value {
     let scenario = "0".repeat(64);
-    serde_json::to_value(crate::saved::Saved { scenario, title: "random 16/11".to_owned(), state })
+    serde_json::to_value(crate::search::Saved { scenario, title: "random 16/11".to_owned(), state })
         .unwrap()
 }
 

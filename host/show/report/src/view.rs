@@ -7,12 +7,12 @@
 
 mod course;
 mod lanes;
-mod pick;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use course::{Course, grain};
@@ -22,13 +22,12 @@ use crate::row::Row;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::session::Users;
 use model::units::Nanos;
-use result::metric::samples::{spread, take};
 use result::metric::{self, Measure, Metric, Reading};
+use result::metric::{spread, take};
 use result::summary::RunFacts;
 use result::summary::first_token::Split;
 use statistics::{Figures, Spread};
 
-use pick::{Even, Largest};
 use runs::Reported;
 
 pub const DRAWN: [&str; 4] = [metric::TTFT, metric::ITL, metric::TPOT, metric::E2E];
@@ -257,5 +256,69 @@ impl Request {
     /// Returns the end of its last phase, as far as is known.
     pub(crate) fn over_s(&self) -> f64 {
         self.ended_s.or(self.sent_s).unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
+    }
+}
+
+/// The first of each block of numbers; blocks double in length until they are few enough. Numbers
+/// may have gaps, such as in a slice of a run.
+struct Even<T> {
+    limit: usize,
+    length: u64,
+    /// The number and its data, by the block's place.
+    kept: BTreeMap<u64, (u64, T)>,
+}
+
+impl<T> Even<T> {
+    fn new(limit: usize) -> Self {
+        Even { limit, length: 1, kept: BTreeMap::new() }
+    }
+
+    fn add(&mut self, number: u64, make: impl FnOnce() -> T) {
+        let block = number / self.length;
+        if self.kept.get(&block).is_some_and(|(first, _)| *first <= number) {
+            return;
+        }
+        self.kept.insert(block, (number, make()));
+        while self.kept.len() > self.limit {
+            self.length *= 2;
+            let mut longer = BTreeMap::new();
+            for (block, first) in std::mem::take(&mut self.kept) {
+                longer.entry(block / 2).or_insert(first);
+            }
+            self.kept = longer;
+        }
+    }
+
+    /// Returns the items in the order of their numbers.
+    fn finish(self) -> Vec<T> {
+        self.kept.into_values().map(|(_, kept)| kept).collect()
+    }
+}
+
+/// The items with the largest spans of time; of equal ones, the items with the lowest numbers.
+struct Largest<T> {
+    limit: usize,
+    kept: BTreeMap<(Nanos, std::cmp::Reverse<u64>), T>,
+}
+
+impl<T> Largest<T> {
+    fn new(limit: usize) -> Self {
+        Largest { limit, kept: BTreeMap::new() }
+    }
+
+    fn add(&mut self, span: Nanos, number: u64, make: impl FnOnce() -> T) {
+        let key = (span, std::cmp::Reverse(number));
+        let full = self.kept.len() >= self.limit;
+        if full && self.kept.keys().next().is_some_and(|least| *least > key) {
+            return;
+        }
+        self.kept.insert(key, make());
+        if full {
+            self.kept.pop_first();
+        }
+    }
+
+    fn finish(self) -> Vec<T> {
+        self.kept.into_values().rev().collect()
     }
 }

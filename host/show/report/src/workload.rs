@@ -72,7 +72,6 @@ impl Workload {
     }
 
     /// The same for runs that differ in their load alone: without the facts in their table.
-    #[must_use]
     pub fn without_load(mut self) -> Self {
         self.requests.retain(|fact| fact.name != "Arrival");
         self

@@ -1,7 +1,11 @@
 //! The order of a lab: starts one after another, and in each the engine, its runs, and their
 //! outcomes in the journal.
 
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
 
 use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
@@ -11,14 +15,18 @@ use model::clock::Clock;
 use model::private;
 use result::finding::Verdict;
 
-use crate::caller::{Caller, NoResult, Order};
 use crate::engine::{Place, Starter};
 use crate::error::Error;
 use crate::folder::OpenJournal;
 use crate::now;
-use crate::progress::Progress;
-use crate::running::Running;
+use crate::running::{Progress, Running};
 use crate::scenarios::Scenarios;
+use launch::Check;
+use model::exchange::Phase;
+use runs::environment::Environment;
+use session::check::CheckError;
+use session::preflight::PreflightError;
+use session::{Ending, MeasuredRun, Record, Source, Threads, resolve};
 
 /// The folder of runs, in the lab's.
 const RUNS: &str = "runs";
@@ -235,5 +243,156 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let objective = self.lab.objective.as_ref();
         let measured = Measured::new(summary, objective, findings.collect());
         Outcome::Measured(measured.started(running.ready_after_s(), running.first_token_after_s()))
+    }
+}
+
+/// The program that conducts a lab.
+pub trait Caller {
+    /// The error that ends the lab.
+    type Failure: From<Error>;
+
+    /// Measures a scenario, in a folder of its own within this one. The run ends early if the
+    /// engine dies. `order` describes the scenario to another process with the same lab file
+    /// ([`Scenarios::ordered`](crate::Scenarios::ordered)). Fails if there is no result.
+    fn measure(
+        &self,
+        scenario: &Source,
+        order: &Order,
+        within: &Path,
+        engine: &Running,
+    ) -> Result<MeasuredRun, NoResult<Self::Failure>>;
+
+    /// Takes note of what happens.
+    fn tell(&self, progress: Progress<'_>);
+
+    /// True if the user wants to stop.
+    fn is_interrupted(&self) -> bool;
+
+    /// Sets the clean-up, with its message, for an interrupt that does not wait for the lab, or
+    /// removes it.
+    fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>);
+}
+
+/// A run of a lab, for a process that has the same lab file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Order {
+    /// The trial's engine, by its position.
+    engine: usize,
+    /// Its model, by its position.
+    model: usize,
+    /// The row of each of the engine's dimensions.
+    choice: Vec<usize>,
+    run: RunKey,
+}
+
+impl Order {
+    pub(crate) fn new(trial: &Trial, run: &RunKey) -> Self {
+        let Trial { engine, model, ref choice, .. } = *trial;
+        Order { engine, model, choice: choice.clone(), run: run.clone() }
+    }
+
+    /// The trial and the run; `None` if the lab has no such trial.
+    pub(crate) fn read(&self, lab: &Lab) -> Option<(Trial, &RunKey)> {
+        let described = lab.engines.get(self.engine)?;
+        lab.models.get(self.model)?;
+        let dimensions = &described.dimensions;
+        let mut chosen = self.choice.iter().zip(dimensions);
+        let is_there = self.choice.len() == dimensions.len()
+            && chosen.all(|(row, dimension)| *row < dimension.rows.len());
+        is_there.then_some(())?;
+        let trial = lab.trial(self.engine, self.model, &self.choice)?;
+        (trial.id == self.run.trial).then_some((trial, &self.run))
+    }
+}
+
+/// A run without a result.
+pub enum NoResult<F> {
+    /// The run is at fault, for this reason; others may go well.
+    Run(String),
+    /// The machine or the input is at fault: nothing can be measured.
+    Machine {
+        /// The error that ends the lab.
+        failure: F,
+        /// The same as text, for the journal.
+        message: String,
+    },
+}
+
+/// The runtime to ask engines on. When dropped, it does not wait for a question that a server
+/// leaves without an answer.
+pub(crate) struct Questions(Option<Runtime>);
+
+impl Questions {
+    /// A runtime of one thread. Fails if the system gives none.
+    pub(crate) fn new() -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(|runtime| Questions(Some(runtime))).map_err(Error::Runtime)
+    }
+}
+
+impl Deref for Questions {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Questions {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Asks an engine one real question. An engine that does not answer yet may do so later.
+pub(crate) async fn ask(question: Source, environment: Environment) -> Check {
+    let answer = tokio::task::spawn_blocking(move || answered(&question, environment));
+    match answer.await {
+        Ok(Ok(())) => Check::Ready,
+        Ok(Err(why)) => Check::NotYet(why),
+        Err(_) => Check::Never("the question could not be asked".to_owned()),
+    }
+}
+
+/// Checks that one request is answered: checked and measured like a run, in a folder that is
+/// removed.
+fn answered(question: &Source, environment: Environment) -> Result<(), String> {
+    let resolved = resolve(question).map_err(|faults| faults.to_string())?;
+    let connect = resolved.dial().map_err(|error| error.to_string())?;
+    let checked = resolved.check_now(&connect.afresh(), |_| {});
+    let checked = checked.map_err(|error| match error {
+        CheckError::Preflight(PreflightError::Faults(faults)) => faults.to_string(),
+        other => other.to_string(),
+    })?;
+    let place = tempfile::tempdir().map_err(|cause| cause.to_string())?;
+    let record =
+        Record { output: place.path().to_owned(), started: now(), environment, repeat: None };
+    let run = checked.begin(record, Threads).map_err(|error| error.to_string())?;
+    let ending = Ending { at: now().to_string(), interrupted: false };
+    let measured = run.load_now(&connect).finish(&ending).map_err(|error| error.to_string())?;
+    let all = measured.folder.read().map_err(|error| error.to_string())?;
+    let mut measures = all.flatten().filter(|exchange| exchange.phase == Phase::Measure);
+    match measures.next() {
+        Some(exchange) if exchange.is_ok() => Ok(()),
+        Some(exchange) => Err(format!("its answer was {}", exchange.outcome.class().name())),
+        None => Err("it did not answer".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropping_the_runtime_abandons_a_question() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (answer, answered) = std::sync::mpsc::channel::<()>();
+        runtime.spawn_blocking(move || answered.recv());
+        drop(Questions(Some(runtime)));
+        // A runtime that is dropped as usual waits for the answer, which comes afterwards.
+        drop(answer);
     }
 }

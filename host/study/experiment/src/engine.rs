@@ -12,11 +12,11 @@ use model::private;
 use runs::environment::Environment;
 use session::Source;
 
-use crate::caller::Caller;
+use crate::drive::Caller;
+use crate::drive::{Questions, ask};
 use crate::error::Error;
 use crate::machine::{Baseline, Devices};
-use crate::progress::Progress;
-use crate::question::{Questions, ask};
+use crate::running::Progress;
 use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
 
 /// The folder of engines' logs, in the lab's.

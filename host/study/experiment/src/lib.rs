@@ -16,25 +16,21 @@
 //! end in it ends with its lab, and is waited for.
 #![forbid(unsafe_code)]
 
-mod caller;
 mod drive;
 mod engine;
 mod error;
 mod folder;
-mod keys;
 mod load;
 mod machine;
-mod progress;
-mod question;
 mod running;
 mod scenarios;
 
-pub use caller::{Caller, NoResult, Order};
 pub use drive::Experiment;
+pub use drive::{Caller, NoResult, Order};
 pub use engine::Place;
 pub use error::Error;
 pub use folder::{KEPT, OpenJournal, opened};
-pub use progress::Progress;
+pub use running::Progress;
 pub use running::Running;
 pub use scenarios::Scenarios;
 

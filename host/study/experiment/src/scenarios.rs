@@ -3,17 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use lab::{Lab, RunKey, Trial, digest};
 use model::redact::Known;
 use model::session::Cache;
-use reader::{Located, toml_text};
+use reader::{Config, Located, Place, toml_text};
 use scenario::plan::Plan;
 use session::{Faults, Source, marked_secrets, resolve};
 
-use crate::caller::Order;
+use crate::drive::Order;
 use crate::error::Error;
-use crate::keys::{SETTER, each, set};
 use crate::load::of_load;
+use scenario::Scenario;
 
 /// The scenarios of a lab.
 pub struct Scenarios {
@@ -224,4 +226,55 @@ fn inputs(draft: &Plan) -> Vec<String> {
     parts.extend(draft.scorers.iter().map(|scorer| format!("{scorer:?}")));
     parts.extend(draft.dataset.files.iter().map(|(name, file)| format!("{name} {file:?}")));
     parts
+}
+
+/// The name in messages for the source of these keys.
+pub(crate) const SETTER: &str = "the lab";
+
+/// Sets every value of a table, below a key.
+pub(crate) fn each(
+    scenario: &mut Scenario,
+    below: &str,
+    table: &Value,
+    home: Option<&Path>,
+) -> Result<(), Faults> {
+    let Value::Object(table) = table else { return Ok(()) };
+    for (key, value) in table {
+        let key = toml_text::key(key);
+        let path = match below {
+            "" => key,
+            below => format!("{below}.{key}"),
+        };
+        match value {
+            Value::Object(_) => each(scenario, &path, value, home)?,
+            value => {
+                let place = Place::Flag(SETTER.to_owned());
+                let value = Config::from_json(beside(&path, value, home), &place);
+                set(scenario, &path, &toml_text::config(&value))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value, or the path of a file beside the lab file if the value names one.
+fn beside(key: &str, value: &Value, home: Option<&Path>) -> Value {
+    let is_path = key.starts_with("dataset.files.") || key == "tokenizer.path";
+    match (value, home) {
+        (Value::String(text), Some(home)) if is_path && home.join(text).exists() => {
+            home.join(text).display().to_string().into()
+        }
+        _ => value.clone(),
+    }
+}
+
+pub(crate) fn set(scenario: &mut Scenario, key: &str, value: &str) -> Result<(), Faults> {
+    let (assigned, problems) = Scenario::assigned_by(SETTER, key, value);
+    if !problems.is_empty() {
+        let mut faults = Faults::default();
+        faults.scenario.extend(problems);
+        return Err(faults);
+    }
+    *scenario = std::mem::take(scenario).overlay(assigned);
+    Ok(())
 }

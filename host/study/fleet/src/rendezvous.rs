@@ -11,9 +11,6 @@
 //! own. After the start nothing is refused any more; an agent that does not come back within the
 //! grace is lost for good.
 
-pub mod agent;
-mod event;
-mod judge;
 mod reason;
 #[cfg(test)]
 mod tests;
@@ -23,10 +20,10 @@ use std::collections::BTreeMap;
 use model::units::Nanos;
 use serde_json::Value;
 
-use crate::clock::{Course, Estimate, Exchange};
-use crate::wire::{Finished, Hello, Interrupt, Message, PROTOCOL};
+use crate::clock::{ClockStep, Course, Estimate, Exchange};
+use crate::wire::{Finished, Hello, Interrupt, Message, PROTOCOL, Welcome};
+use reason::differences;
 
-pub use event::Event;
 pub use reason::{Reason, Step, Who};
 
 /// A connection, numbered by its acceptor.
@@ -472,5 +469,282 @@ impl Rendezvous {
         for conn in self.seats.iter().filter_map(|seat| seat.conn) {
             actions.push(Action::Send(conn, Message::Interrupt(interrupt.clone())));
         }
+    }
+}
+
+/// An event of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// An agent is gone for good: its remaining requests count as not offered.
+    Lost {
+        who: Who,
+        /// The time of its last message, by the coordinator's clock.
+        from: Nanos,
+        why: String,
+    },
+    /// A clock moved against the coordinator's.
+    ClockMoved { who: Who, moved: ClockStep },
+    /// An agent stopped the run, because somebody stopped it there.
+    Interrupted { who: Who, why: String },
+    /// Figures of an agent's part of the run.
+    Live { rank: u32, figures: Value },
+    /// An agent's part of the run has ended.
+    Finished { rank: u32, ending: Value },
+    /// Every agent has finished or is lost.
+    Over,
+}
+
+// An agent's side: its sent and received messages, and their repetition on a new connection.
+//
+// Like `Rendezvous` it has no socket and no clock. Every message that an agent sends is a
+// fact about it, so a connection that breaks loses nothing: `Agent::again` repeats the facts.
+
+/// The knowledge of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct Agent {
+    /// The work; absent before the first welcome.
+    pub welcome: Option<Welcome>,
+    /// The time when the run begins, by this agent's clock, and the bound of its error.
+    pub start: Option<(Nanos, Nanos)>,
+    /// The order to end the run before its time.
+    pub interrupt: Option<Interrupt>,
+    /// The reason why this agent takes no part.
+    pub refused: Option<Vec<String>>,
+    /// The coordinator has everything.
+    pub released: bool,
+    /// The number of bytes of records that the coordinator has.
+    pub acknowledged: u64,
+    prepared: Option<(String, Value)>,
+    ready: bool,
+    declined: Option<Vec<String>>,
+    interrupting: Option<String>,
+    finished: Option<Finished>,
+}
+
+impl Agent {
+    /// Records that the plan is made.
+    pub fn prepare(&mut self, plan: String, facts: Value) -> Message {
+        self.prepared = Some((plan.clone(), facts.clone()));
+        Message::Prepared { plan, facts }
+    }
+
+    /// Records that connections are open.
+    pub fn set_ready(&mut self) -> Message {
+        self.ready = true;
+        Message::Ready
+    }
+
+    /// Records that this process cannot take part.
+    pub fn decline(&mut self, reasons: Vec<String>) -> Message {
+        self.declined = Some(reasons.clone());
+        Message::Refused { reasons }
+    }
+
+    /// Records that somebody stopped this process.
+    pub fn stop(&mut self, why: String) -> Message {
+        self.interrupting = Some(why.clone());
+        Message::Interrupt(Interrupt { times: 1, why })
+    }
+
+    /// Records that the part of the run has ended, and its records are complete.
+    pub fn finish(&mut self, finished: Finished) {
+        self.finished = Some(finished);
+    }
+
+    /// The ending, once all records are acknowledged.
+    pub fn ending(&self) -> Option<Message> {
+        let finished = self.finished.as_ref()?;
+        (self.acknowledged >= finished.records).then(|| Message::Finished(finished.clone()))
+    }
+
+    /// Returns the messages to send after the welcome of a new connection.
+    pub fn again(&self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        if let Some(reasons) = self.declined.clone() {
+            messages.push(Message::Refused { reasons });
+            return messages;
+        }
+        if let Some((plan, facts)) = self.prepared.clone() {
+            messages.push(Message::Prepared { plan, facts });
+        }
+        if self.ready {
+            messages.push(Message::Ready);
+        }
+        // The coordinator knows an interrupt that came back.
+        if let (Some(why), None) = (self.interrupting.clone(), &self.interrupt) {
+            messages.push(Message::Interrupt(Interrupt { times: 1, why }));
+        }
+        messages.extend(self.ending());
+        messages
+    }
+
+    /// Takes a message of the coordinator, except questions about the clock. Fails if no
+    /// coordinator would send that here.
+    pub fn on(&mut self, message: Message) -> Result<(), String> {
+        match message {
+            Message::Welcome(welcome) => {
+                self.acknowledged = welcome.records;
+                let known = self.welcome.get_or_insert_with(|| (*welcome).clone());
+                if (known.index, known.of) != (welcome.index, welcome.of) {
+                    return Err("the coordinator gave another slice than before".to_owned());
+                }
+            }
+            // The first start holds: a second differs only by the clocks' estimate.
+            Message::Start { at, bound } => {
+                self.start.get_or_insert((at, bound));
+            }
+            Message::Ack { offset } => self.acknowledged = self.acknowledged.max(offset),
+            Message::Interrupt(interrupt) => {
+                let known = self.interrupt.as_ref().map_or(0, |known| known.times);
+                if interrupt.times > known {
+                    self.interrupt = Some(interrupt);
+                }
+            }
+            Message::Refused { reasons } => self.refused = Some(reasons),
+            Message::Bye => self.released = true,
+            other => {
+                let kind = other.kind();
+                return Err(format!("the coordinator sent a message of kind `{kind}`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rendezvous {
+    /// Before the start: decides that all are ready, or that there is no hope for that.
+    fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let rules = &self.rules;
+        let first = self.seats.first();
+        let ours = first.and_then(|seat| Some((seat.plan.as_ref()?, seat.facts.as_ref()?)));
+        let parts = |facts: &Value| facts.get("plan").cloned().unwrap_or_default();
+        let mut found = Vec::new();
+        for seat in &self.seats {
+            if let (Some((ours, our_facts)), Some(theirs), Some(facts)) =
+                (ours, &seat.plan, &seat.facts)
+                && ours != theirs
+            {
+                let digests = (theirs.as_str(), ours.as_str());
+                let differs = differences(&parts(facts), &parts(our_facts), digests);
+                found.push(Reason::Plan { who: seat.who.clone(), differs });
+            }
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= rules.grace
+                && !seat.turned_away
+            {
+                let (who, step, why) = (seat.who.clone(), seat.step, why.clone());
+                found.push(Reason::Lost { who, step, why });
+            }
+        }
+        let here = |seat: &Seat| seat.instance.is_some() || seat.turned_away;
+        if self.arrived.is_none() && self.seats.iter().all(here) {
+            self.arrived = Some(now);
+        }
+        // Processes that never came are missing; some of the others may not be ready.
+        let mut late = false;
+        if self.arrived.is_none() && now.since(self.began) >= rules.arrive {
+            late = true;
+            let after = rules.arrive;
+            for seat in self.seats.iter().filter(|seat| !here(seat)) {
+                let who = seat.who.clone();
+                found.push(Reason::Missing { who, after });
+            }
+        }
+        let idle = |seat: &&Seat| seat.step < Step::Ready && !seat.turned_away;
+        if self.arrived.is_some_and(|at| now.since(at) >= rules.prepare) {
+            for seat in self.seats.iter().filter(idle) {
+                late = true;
+                let (who, step, after) = (seat.who.clone(), seat.step, rules.prepare);
+                found.push(Reason::NotReady { who, step, after });
+            }
+        }
+        let all_ready = (self.seats.iter())
+            .all(|seat| seat.step == Step::Ready && seat.conn.is_some() && !seat.turned_away);
+        if !all_ready {
+            self.ready = None;
+        } else if self.reasons.is_empty() && found.is_empty() {
+            let since = *self.ready.get_or_insert(now);
+            let wanting: Vec<Reason> =
+                (self.seats.iter()).filter_map(|seat| self.clock_of(seat, now)).collect();
+            if wanting.is_empty() {
+                self.phase = Phase::Gathered;
+                return actions.push(Action::Gathered);
+            }
+            if now.since(since) >= rules.measure {
+                late = true;
+                found = wanting;
+            }
+        }
+        // Rank 0's own agent gets the reasons too: without a coordinator, it would try to join
+        // until its patience ends.
+        let settled = (now.since(self.news) >= rules.settle && first.is_none_or(here))
+            || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
+        if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
+            self.reasons.extend(found);
+            self.give_up(actions);
+        }
+    }
+
+    /// Returns the reason why a clock is too inexact.
+    fn clock_of(&self, seat: &Seat, now: Nanos) -> Option<Reason> {
+        let who = seat.who.clone();
+        let answers = seat.clock.answers();
+        let needed = self.rules.answers.max(1);
+        match seat.clock.at(now) {
+            Some(estimate) if answers >= needed => {
+                let cause = estimate.check(self.rules.smallest).err()?;
+                Some(Reason::Clock { who, cause })
+            }
+            _ => Some(Reason::NoClock { who, answers, needed }),
+        }
+    }
+
+    fn give_up(&mut self, actions: &mut Vec<Action>) {
+        self.phase = Phase::GaveUp;
+        self.reasons.append(&mut self.strangers);
+        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        for conn in self.seats.iter_mut().filter_map(|seat| seat.conn.take()) {
+            let reasons = reasons.clone();
+            actions.push(Action::Send(conn, Message::Refused { reasons }));
+            actions.push(Action::Close(conn));
+        }
+        self.by_conn.clear();
+        actions.push(Action::GaveUp(self.reasons.clone()));
+    }
+
+    /// After the start: finds lost agents, and the end of all.
+    fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let grace = self.rules.grace;
+        let started = self.phase == Phase::Running;
+        for rank in 0..self.rules.size {
+            let seat = self.seat(rank);
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= grace
+            {
+                let why = why.clone();
+                self.lose(rank, why, actions);
+            } else if started && now.since(seat.last_report) >= QUIET {
+                let why = format!(
+                    "it is connected, and has sent no figures, records or ending for {:.0} s",
+                    QUIET.as_secs_f64()
+                );
+                self.lose(rank, why, actions);
+            }
+        }
+        let ended = |seat: &Seat| seat.step == Step::Finished || seat.lost.is_some();
+        if self.phase == Phase::Running && self.seats.iter().all(ended) {
+            self.phase = Phase::Over;
+            actions.push(Action::Event(Event::Over));
+        }
+    }
+
+    fn lose(&mut self, rank: u32, why: String, actions: &mut Vec<Action>) {
+        let seat = self.seat(rank);
+        if seat.lost.is_some() || seat.step == Step::Finished {
+            return;
+        }
+        let (who, from) = (seat.who.clone(), seat.last_contact);
+        seat.lost = Some((from, why.clone()));
+        actions.push(Action::Event(Event::Lost { who, from, why }));
     }
 }

@@ -13,14 +13,12 @@ mod agent;
 mod combine;
 mod connections;
 mod coordinator;
-mod error;
 pub mod merge;
 mod plan;
-mod user;
 mod view;
 
 pub use agent::Agent;
+pub use coordinator::FleetError;
 pub use coordinator::{CombinedRun, Coordinator, Monitor, NotStarted, OVER};
-pub use error::FleetError;
-pub use user::{Interrupts, Settings};
+pub use coordinator::{Interrupts, Settings};
 pub use view::Local;

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::condition::Condition;
 use crate::file::{Dimension, Engine, Flags, Lab, Model, OptionKind, Strategy};
 use crate::template;
-use crate::value::{is_same, shown, words};
+use crate::template::{is_same, shown, words};
 use reader::Problem;
 
 /// The word of a launch line in whose place the options stand.
@@ -159,7 +159,6 @@ impl Lab {
         }
     }
 
-    /// The baseline of an engine with a model.
     pub fn baseline(&self, engine: usize, model: usize) -> Option<Trial> {
         self.trial(engine, model, &rows(&self.engines[engine]))
     }

@@ -7,7 +7,6 @@
 mod conclusion;
 mod curves;
 mod tables;
-mod to_show;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +14,11 @@ use crate::estimate::{self, Remaining, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
-use crate::judge::{Row, ScenarioRow, StageReport};
+use crate::judge::{Judgement, Row, ScenarioRow, StageReport, ToShow};
 use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
-use crate::study::{LabEnd, Next, Scenario};
-use crate::value::shown;
+use crate::study::{LabEnd, Next, Scenario, Start, key};
+use crate::template::shown;
 pub(crate) use conclusion::{gain_text, held_text, key_of, to_show_text};
 pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
@@ -283,7 +282,7 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
     let mut studies: Vec<Study> = (0..lab.models.len())
         .map(|model| strategy::study(lab, model, scenarios, results))
         .collect();
-    studies.iter_mut().for_each(|study| to_show::to_show(study, scenarios, &timing));
+    studies.iter_mut().for_each(|study| to_show(study, scenarios, &timing));
     let objective = lab.objective.as_ref();
     let failures: usize = results.failures.values().map(Vec::len).sum();
     LabReport {
@@ -443,4 +442,50 @@ fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
 pub(crate) fn settings_text(trial: &TrialReport) -> String {
     let settings = trial.settings.iter().map(|(name, value)| format!("{name} {}", shown(value)));
     settings.collect::<Vec<_>>().join(", ")
+}
+
+/// Adds the rounds that would show a difference or confirm a constraint, and the time of the
+/// missing ones, to each row and constraint that needs them.
+fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing) {
+    for stage in &mut study.stages {
+        let round = round(stage, &study.trials, scenarios, timing);
+        let were = stage.rounds[1] + 1 - stage.rounds[0];
+        let compared = stage.rows.iter().filter(|row| row.why.is_none()).count();
+        let noise = stage.noise;
+        let takes = |rounds: u32, were: u32| ToShow {
+            rounds,
+            seconds: round.map(|round| round * f64::from(rounds - were)),
+        };
+        for row in &mut stage.rows {
+            let gain = row.gain.filter(|_| row.judgement == Judgement::NoDifference);
+            let rounds = gain
+                .zip(noise)
+                .and_then(|(gain, noise)| noise.rounds(gain.percent, compared, were));
+            row.to_show = rounds.map(|rounds| takes(rounds, were));
+            for held in &mut row.constraints {
+                let repeats = held.figure.map_or(0, |figure| figure.repeats as u32);
+                held.to_show = held.to_show.map(|to_show| takes(to_show.rounds, repeats));
+            }
+        }
+    }
+}
+
+/// Estimates the time of a round of a stage, in seconds, with the trials that are not ruled out.
+fn round(
+    stage: &StageReport,
+    trials: &[Trial],
+    scenarios: &[Scenario],
+    timing: &Timing,
+) -> Option<f64> {
+    let rows = stage.rows.iter().filter(|row| row.why.is_none());
+    let starts = rows.filter_map(|row| trials.iter().find(|trial| trial.id == row.trial));
+    let seconds = starts.map(|trial| {
+        let run = |scenario| key(&trial.id, scenario, 1);
+        timing.start(&Start {
+            trial: trial.clone(),
+            round: 1,
+            runs: scenarios.iter().map(run).collect(),
+        })
+    });
+    seconds.sum()
 }

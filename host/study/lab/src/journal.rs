@@ -518,7 +518,6 @@ mod telling_tests {
 pub enum Cell<'r> {
     /// Nothing that counts: this attempt is to be made.
     Missing(RunKey),
-    /// It was measured.
     Counted(&'r Finished, &'r Measured),
     /// It was tried often enough; the reason why it does not count.
     Bad(String),

@@ -51,7 +51,6 @@ pub mod strategy;
 pub mod study;
 pub mod template;
 mod trial;
-pub mod value;
 pub mod walk;
 
 #[cfg(test)]

@@ -76,7 +76,6 @@ impl Measured {
 
     /// Adds the seconds from the start of the engine's process until it answered, and until the
     /// first token of a run, warm-up included. `None` if the lab did not start the engine.
-    #[must_use]
     pub fn started(mut self, ready: Option<f64>, first_token: Option<f64>) -> Self {
         for (name, seconds) in [(READY_AFTER, ready), (FIRST_TOKEN_AFTER, first_token)] {
             let number = seconds.map(|seconds| (name.to_owned(), Number(seconds)));

@@ -3,22 +3,29 @@
 //! It is made only from a [`LabReport`], as a [`Document`], which `report` writes as Markdown and
 //! as one HTML file. Figures that the lab did not measure have no line.
 
-mod curves;
-mod doubts;
 mod experiments;
-mod figures;
 mod gains;
-mod words;
 
-use report::document::{Cell, Document, Table, Text};
+use std::collections::BTreeMap;
+
+use report::document::{Cell, Document, Table, Text, Tone};
 use report::workload::{self, Workload};
 
-use self::words::{FEWEST, figure_of, gain_cell, spread};
-use crate::findings::{LabReport, StudyReport, TrialReport, settings_text};
-use crate::stat::OUTSIDE;
+use crate::expand::TrialId;
+use crate::findings::{
+    Front, LabReport, LoadCurves, RunReport, StudyReport, TrialReport, gain_text, settings_text,
+};
+use crate::judge::Judgement;
+use crate::stat::{Gain, OUTSIDE, Spread, places};
 use crate::strategy::Kind;
 use model::duration::roughly;
-use model::number::fixed;
+use model::number::{self, fixed};
+use report::charts::curve::{Line, Plane, Plot, Spot, Style, chart, front};
+use report::label::label;
+use report::search::{amount, unit};
+use report::sweep::{knee_rule, spot};
+use result::finding::Verdict;
+use search::sweep::Mean;
 use statistics::median;
 
 pub fn page(report: &LabReport) -> Document {
@@ -41,13 +48,13 @@ pub fn page(report: &LabReport) -> Document {
         None => {
             page.heading(2, "Conclusion");
             page.say("This lab measures and chooses nothing, because its file has no objective.");
-            figures::overview(&mut page, report);
+            overview(&mut page, report);
         }
     }
     setup(&mut page, report);
-    figures::figures(&mut page, report);
+    figures(&mut page, report);
     for (number, study) in report.studies.iter().enumerate() {
-        curves::curves(&mut page, report, study, number);
+        curves(&mut page, report, study, number);
         if report.objective.is_some() {
             experiments::experiments(&mut page, report, study, number);
         }
@@ -82,7 +89,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
     for doubt in report.doubts.iter().filter(|_| number == 0) {
         page.paragraph(Text::strong("Doubtful objective").then(format!(": {doubt}")));
     }
-    if let Some(text) = doubts::suspect(study) {
+    if let Some(text) = suspect(study) {
         page.say(&text);
     }
     if report.repeats < FEWEST as u32 {
@@ -108,7 +115,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
     for row in &study.conclusion.scenarios {
         let Some(gain) = &row.gain else { continue };
         let figure = row.figure.as_ref().map(spread).unwrap_or_default();
-        let mark = doubts::mark(study, study.conclusion.trial.as_ref(), &row.scenario);
+        let mark = mark(study, study.conclusion.trial.as_ref(), &row.scenario);
         let figure = Cell::from(format!("{figure}{mark}"));
         table.row([row.scenario.as_str().into(), figure, gain_cell(gain)]);
     }
@@ -270,5 +277,354 @@ fn reproduce(page: &mut Document, report: &LabReport) {
     page.table(table);
     if let Some(program) = &report.program {
         page.paragraph(Text::plain(format!("Measured with runner {program}.")));
+    }
+}
+
+/// The mark of a mean with a suspect run.
+const MARK: &str = " †";
+
+fn is_suspect(run: &RunReport) -> bool {
+    run.verdict == Some(Verdict::Suspect)
+}
+
+/// The mark behind a trial's mean on a scenario; empty if no run of it is suspect.
+fn mark(study: &StudyReport, trial: Option<&TrialId>, scenario: &str) -> &'static str {
+    let trial = study.trials.iter().find(|own| Some(&own.id) == trial);
+    trial.map_or("", |trial| mark_of(trial, scenario))
+}
+
+fn mark_of(trial: &TrialReport, scenario: &str) -> &'static str {
+    if trial.runs.iter().any(|run| run.scenario == scenario && is_suspect(run)) { MARK } else { "" }
+}
+
+/// The number of suspect runs with their findings, the most frequent first.
+fn suspect(study: &StudyReport) -> Option<String> {
+    let runs = || study.trials.iter().flat_map(|trial| &trial.runs);
+    let suspect: Vec<&RunReport> = runs().filter(|run| is_suspect(run)).collect();
+    let measured = runs().filter(|run| run.verdict.is_some()).count();
+    if suspect.is_empty() {
+        return None;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &suspect {
+        for (name, _) in run.findings.iter().filter_map(|text| experiments::named(text)) {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let names: Vec<String> =
+        counts.iter().take(4).map(|(name, count)| format!("`{name}` ({count})")).collect();
+    let names = if names.is_empty() {
+        String::new()
+    } else {
+        format!("; their findings: {}", names.join(", "))
+    };
+    let suspect = suspect.len();
+    Some(format!(
+        "{suspect} of {measured} runs are suspect{names}. A mean with a suspect run is marked †."
+    ))
+}
+
+/// A number with four digits, or all before the point: `14,154`, `9.875`.
+fn number(value: f64) -> String {
+    number::fixed(value, places(value))
+}
+
+/// Fewer repeats have no useful interval: with two repeats it is some nine times as wide as their
+/// distance.
+const FEWEST: usize = 3;
+
+/// A mean with half of its interval, to the same place; of too few repeats the mean alone.
+fn spread(value: &Spread) -> String {
+    let interval = value.interval.filter(|_| value.repeats >= FEWEST);
+    with_margin(value.mean, interval.map(|[low, high]| (high - low) / 2.0))
+}
+
+/// A mean with its margin, to the same place: `1,443 ± 9`.
+fn with_margin(mean: f64, margin: Option<f64>) -> String {
+    match margin {
+        Some(margin) => format!("{} ± {}", number(mean), number::fixed(margin, places(mean))),
+        None => number(mean),
+    }
+}
+
+/// A figure as text; shares are in percent.
+fn figure(name: &str, value: &Spread) -> String {
+    if name.ends_with("-share") { number::percent(value.mean) } else { spread(value) }
+}
+
+/// Names the objective's figure.
+fn figure_of(report: &LabReport) -> String {
+    let objective = report.objective.as_deref().unwrap_or_default();
+    let figure = objective.split_once(' ').map(|(_, figure)| figure);
+    figure.map_or_else(|| "Figure".to_owned(), label)
+}
+
+/// A gain, as good or bad news where its interval does not hold zero.
+fn gain_cell(gain: &Gain) -> Cell {
+    Cell {
+        text: gain_text(gain).into(),
+        tone: match gain.interval {
+            Some([low, _]) if low > 0.0 => Tone::Good,
+            Some([_, high]) if high < 0.0 => Tone::Bad,
+            _ => Tone::Plain,
+        },
+    }
+}
+
+/// A judgement with its colour.
+fn judgement(standing: Judgement) -> Cell {
+    Cell {
+        text: standing.label().into(),
+        tone: match standing {
+            Judgement::Better => Tone::Good,
+            Judgement::Worse | Judgement::RuledOut => Tone::Bad,
+            Judgement::Reference | Judgement::NoDifference | Judgement::NotJudged => Tone::Plain,
+        },
+    }
+}
+
+/// The figures of the tables.
+const COLUMNS: [&str; 11] = [
+    "requests.success-share",
+    "throughput.requests-per-s",
+    "throughput.output-tokens-per-s",
+    "throughput.total-tokens-per-s",
+    "ttft.mean",
+    "ttft.p99",
+    "tpot.mean",
+    "tpot.p99",
+    "e2e.mean",
+    "devices.energy-per-million-output-tokens",
+    "cost.per-million-output-tokens",
+];
+
+/// The figure that is shown at a glance.
+const FIRST: &str = "throughput.output-tokens-per-s";
+
+/// A trial's name, with its model where there are several.
+fn name(study: &StudyReport, trial: &TrialReport) -> String {
+    match study.model.as_str() {
+        "" => trial.label.clone(),
+        model => format!("{model}, {}", trial.label),
+    }
+}
+
+/// A row for each model's trial, a column for each scenario, if there are several of either.
+fn overview(page: &mut Document, report: &LabReport) {
+    let first = ["Trial".to_owned()].into_iter();
+    let names = report.scenarios.iter().map(|scenario| scenario.name.clone());
+    let mut table = Table::new(first.chain(names));
+    for study in &report.studies {
+        for trial in &study.trials {
+            let cell = |scenario: &str| {
+                let figure = spread(trial.figures.get(scenario)?.get(FIRST)?);
+                Some(format!("{figure}{}", mark_of(trial, scenario)))
+            };
+            let cells: Vec<Option<String>> =
+                report.scenarios.iter().map(|scenario| cell(&scenario.name)).collect();
+            if cells.iter().any(Option::is_some) {
+                let cells = cells.into_iter().map(Option::unwrap_or_default);
+                table.row([name(study, trial)].into_iter().chain(cells));
+            }
+        }
+    }
+    if table.rows.len() > 1 || report.scenarios.len() > 1 {
+        page.say(&format!("{} of each model on each scenario:", label(FIRST)));
+        page.table(table);
+    }
+}
+
+/// The figures of every trial on every scenario that any of them has, the models below one another.
+fn figures(page: &mut Document, report: &LabReport) {
+    page.heading(2, "Figures");
+    for scenario in &report.scenarios {
+        let measured: Vec<_> = (report.studies.iter())
+            .flat_map(|study| study.trials.iter().map(move |trial| (study, trial)))
+            .filter_map(|(study, trial)| Some((study, trial, trial.figures.get(&scenario.name)?)))
+            .collect();
+        if measured.is_empty() {
+            continue;
+        }
+        let has = |name: &&str| measured.iter().any(|(.., figures)| figures.contains_key(*name));
+        let columns: Vec<&str> = COLUMNS.into_iter().filter(has).collect();
+        let head = columns.iter().map(|name| label(name));
+        let mut table = Table::new(["Trial".to_owned()].into_iter().chain(head));
+        for (study, trial, figures) in measured {
+            let cells = columns.iter().map(|name| {
+                let value = figures.get(*name);
+                Cell::from(value.map(|value| figure(name, value)).unwrap_or_default())
+            });
+            let mark = mark_of(trial, &scenario.name);
+            let name = Cell::from(format!("{}{mark}", name(study, trial)));
+            table.row([name].into_iter().chain(cells));
+        }
+        page.heading(3, scenario.name.as_str());
+        page.table(table);
+    }
+}
+
+/// The most trials that a chart draws; a table has all of them.
+const MOST_LINES: usize = 12;
+
+/// The throughput-latency curves of a study, if it has scenarios that differ only in their load.
+fn curves(page: &mut Document, report: &LabReport, study: &StudyReport, study_at: usize) {
+    if study.curves.is_empty() {
+        return;
+    }
+    page.heading(2, format!("Throughput and latency{}", of_model(report, study)));
+    page.say(
+        "Scenarios that differ only in their load are points of one curve; further right and further down is better. \
+         Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front if no point of \
+         any trial has as much throughput and as little latency.",
+    );
+    for (at, curves) in study.curves.iter().enumerate() {
+        page.heading(3, curves.name.as_str());
+        page.chart(chart(&plot(curves, format!("curve-{}-{}", study_at + 1, at + 1))));
+        page.table(table(curves));
+        knees(page, curves);
+    }
+}
+
+fn plot(curves: &LoadCurves, name: String) -> Plot {
+    let figures = [curves.figures[0].as_str(), &curves.figures[1]];
+    let several = curves.lines.len() > 1;
+    let drawn = curves.lines.iter().take(MOST_LINES);
+    let point = |place: &_| spot(figures, curves.load, place);
+    let lines = drawn.clone().map(|line| Line {
+        label: line.label.clone(),
+        shape: Style::Joined,
+        spots: line.curve.places.iter().filter_map(point).collect(),
+    });
+    let places = curves.lines.iter().flat_map(|line| &line.curve.places);
+    let on_front = places.filter(|place| place.on_front == Some(true));
+    let rules = drawn.clone().filter_map(|line| {
+        let name = if several { format!("knee of {}", line.label) } else { "knee".to_owned() };
+        Some(knee_rule(&name, curves.load, line.curve.knee.as_ref()?))
+    });
+    let left_out = match curves.lines.len().saturating_sub(MOST_LINES) {
+        0 => String::new(),
+        more => format!(" {more} more trials are in the table."),
+    };
+    Plot {
+        name,
+        title: format!("Throughput and latency: {}", curves.name),
+        note: format!("One point for each load, joined from the lowest to the highest.{left_out}"),
+        x: label(figures[0]),
+        head: "Load".to_owned(),
+        panels: vec![Plane {
+            y: label(figures[1]),
+            is_share: false,
+            lines: lines.chain(front(on_front.filter_map(point))).collect(),
+            rules: rules.collect(),
+        }],
+        bands: Vec::new(),
+        is_named: true,
+    }
+}
+
+fn mean(value: Option<Mean>) -> String {
+    value.map(|value| with_margin(value.mean, value.margin)).unwrap_or_default()
+}
+
+fn table(curves: &LoadCurves) -> Table {
+    let mut table = Table::new([
+        "Trial".to_owned(),
+        format!("Load ({})", unit(curves.load)),
+        label(&curves.figures[0]),
+        label(&curves.figures[1]),
+        "On the front".to_owned(),
+    ]);
+    for line in &curves.lines {
+        for place in &line.curve.places {
+            table.row([
+                line.label.clone(),
+                place.at.to_string(),
+                mean(place.throughput),
+                mean(place.latency),
+                if place.on_front == Some(true) { "yes" } else { "" }.to_owned(),
+            ]);
+        }
+    }
+    table
+}
+
+/// The knee of each line that has one.
+fn knees(page: &mut Document, curves: &LoadCurves) {
+    let mut table = Table::new(["Trial", "Knee", "Throughput there"]);
+    for line in &curves.lines {
+        if let Some(knee) = &line.curve.knee {
+            table.row([line.label.clone(), amount(curves.load, knee.at), number(knee.throughput)]);
+        }
+    }
+    if table.rows.is_empty() {
+        page.say(
+            "No knee is shown: a knee needs five loads or more, and throughput that stops following them.",
+        )
+    } else {
+        page.table(table)
+    }
+}
+
+/// The Pareto front of each scenario that has several trials.
+fn fronts(page: &mut Document, report: &LabReport, study: &StudyReport, study_at: usize) {
+    let several = |front: &&Front| front.points.len() > 1;
+    let drawn: Vec<&Front> = study.pareto.iter().filter(several).collect();
+    if drawn.is_empty() {
+        return;
+    }
+    page.heading(2, format!("Pareto front{}", of_model(report, study)));
+    page.say(
+        "A trial is on the front if no other trial is at least as good in both figures and better in one, by their means.",
+    );
+    for (at, front) in drawn.into_iter().enumerate() {
+        page.heading(3, front.scenario.as_str());
+        page.chart(chart(&plane(front, format!("front-{}-{}", study_at + 1, at + 1))));
+        let mut table = Table::new([
+            "Trial".to_owned(),
+            label(&front.figures[0]),
+            label(&front.figures[1]),
+            "On the front".to_owned(),
+        ]);
+        for point in &front.points {
+            table.row([
+                point.label.clone(),
+                spread(&point.at[0]),
+                spread(&point.at[1]),
+                if point.is_on_front { "yes" } else { "" }.to_owned(),
+            ]);
+        }
+        page.table(table);
+    }
+}
+
+fn plane(pareto: &Front, name: String) -> Plot {
+    let [x, y] = pareto.figures.each_ref().map(|figure| label(figure));
+    let spots = |wanted: bool| -> Vec<Spot> {
+        let points = pareto.points.iter().filter(|point| point.is_on_front == wanted);
+        let spot = |point: &crate::findings::Point| Spot {
+            row: point.label.clone(),
+            x: point.at[0].mean,
+            y: point.at[1].mean,
+            text: format!("{x}: {}; {y}: {}", spread(&point.at[0]), spread(&point.at[1])),
+        };
+        points.map(spot).collect()
+    };
+    let line = |label: &str, spots| Line { label: label.to_owned(), shape: Style::Apart, spots };
+    let lines = [line("On the front", spots(true)), line("Beaten by another trial", spots(false))]
+        .into_iter()
+        .filter(|line| !line.spots.is_empty())
+        .chain(front(spots(true)))
+        .collect();
+    Plot {
+        name,
+        title: format!("Pareto front: {}", pareto.scenario),
+        note: "One point for each trial, over all rounds.".to_owned(),
+        head: "Trial".to_owned(),
+        panels: vec![Plane { y, is_share: false, lines, rules: Vec::new() }],
+        x,
+        bands: Vec::new(),
+        is_named: true,
     }
 }

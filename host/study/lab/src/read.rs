@@ -9,7 +9,7 @@ use crate::expand;
 use crate::file::{Budget, Lab, Model, Strategy};
 use crate::hidden;
 use crate::objective::{Constraint, Objective};
-use crate::value::shown;
+use crate::template::shown;
 use model::duration::Span;
 use model::nearest;
 use reader::{Config, Located, Place, Problem, Reader, ScenarioError, parse_table};

@@ -4,6 +4,8 @@
 //! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces
 //! are text, so JSON stands in an argument as it is. `{{port}}` is the text `{port}`.
 
+use serde_json::Value;
+
 /// A text, or a placeholder in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part<'t> {
@@ -128,8 +130,35 @@ fn references(text: &str) -> Result<Vec<(&str, Option<&str>)>, String> {
     Ok(found)
 }
 
+/// The words of a value on a command line: a list is several words, a table is JSON.
+pub fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().map(shown).collect(),
+        one => vec![shown(one)],
+    }
+}
+
+/// A value as one text: strings without quotes, a list with spaces, a table as JSON without spaces.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// True if two values are the same; numbers are compared as numbers, so 1 is 1.0.
+pub fn is_same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn known(name: &str) -> Option<String> {
@@ -172,5 +201,17 @@ mod tests {
         assert_eq!(with_variables("${C}", value).unwrap_err(), "the variable C is not set");
         assert!(variables("${").is_err() && variables("${}").is_err());
         assert_eq!(variables("${A}${A}").unwrap(), ["A", "A"]);
+    }
+
+    #[test]
+    fn values_are_words_of_a_command_line() {
+        assert_eq!(words(&json!([1, 2, 4])), ["1", "2", "4"]);
+        assert_eq!(words(&json!("a b")), ["a b"]);
+        assert_eq!(words(&json!(0.9)), ["0.9"]);
+        let config = json!({"method": "mtp", "num_speculative_tokens": 4});
+        assert_eq!(words(&config), [r#"{"method":"mtp","num_speculative_tokens":4}"#]);
+        assert!(is_same(&json!(1), &json!(1.0)) && !is_same(&json!(1), &json!("1")));
+        let line = ["serve", "a b", "{\"x\":1}", "it's", ""].map(str::to_owned);
+        assert_eq!(model::shell::line(&line), r#"serve 'a b' '{"x":1}' 'it'\''s' ''"#);
     }
 }

@@ -4,8 +4,7 @@
 use crate::expand::Trial;
 use crate::file::{Engine, Lab};
 use crate::template;
-use crate::value::{quoted, shell};
-use model::redact;
+use model::{redact, shell};
 
 impl Trial {
     /// The command line as it is started; none for an engine that runs already.
@@ -53,11 +52,11 @@ impl Trial {
             let value = if value.contains("${") {
                 format!("\"{}\"", value.replace(['\\', '"', '`'], ""))
             } else {
-                quoted(&value)
+                shell::quoted(&value)
             };
             format!("{name}={value} ")
         });
-        redact::command(&(variables.collect::<String>() + &shell(&words)))
+        redact::command(&(variables.collect::<String>() + &shell::line(&words)))
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::LAUNCH_ID;
-use crate::command::{command, write_to};
+use crate::end::{EngineProcess, Means, Memory, Stop};
 use crate::end::{KILLED_WITHIN, Prey};
 use crate::exit::{Death, Exit, classify};
 use crate::family::Family;
@@ -21,7 +21,7 @@ use crate::parent::Watch;
 use crate::port::{OccupiedPort, check, check_once};
 use crate::process::{Id, Table};
 use crate::spec::{Spec, Value};
-use crate::stop::{EngineProcess, Means, Memory, Stop};
+use crate::spec::{command, write_to};
 
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));

@@ -35,7 +35,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
-mod command;
 mod end;
 mod engine;
 mod exit;
@@ -47,18 +46,17 @@ mod port;
 mod process;
 mod program;
 mod spec;
-mod stop;
 #[cfg(test)]
 mod tests;
 mod version;
 
-pub use command::is_withheld;
+pub use end::{EngineProcess, Means, Memory, Stop};
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use port::{OccupiedPort, check as check_port};
 pub use program::{NotRun, ProgramOutput, run};
+pub use spec::is_withheld;
 pub use spec::{Spec, Value};
-pub use stop::{EngineProcess, Means, Memory, Stop};
 pub use version::version;
 
 /// The variable with the launch's identifier in every process of an engine.

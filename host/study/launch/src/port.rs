@@ -13,7 +13,6 @@ const LISTENS: &str = "0A";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("port {port} is not free: {}; stop it, or choose another port", self.by())]
 pub struct OccupiedPort {
-    /// The port.
     pub port: u16,
     /// The processes that hold it, if the system shows them.
     pub holders: Vec<String>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal};
 
-use crate::stop::EngineProcess;
+use crate::end::EngineProcess;
 
 /// The part of a command to show.
 const SHOWN: usize = 120;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::sync::oneshot;
 
-use crate::command::command;
 use crate::exit::Exit;
 use crate::leader::Leader;
 use crate::parent::Watch;
 use crate::process;
 use crate::spec::Value;
+use crate::spec::command;
 
 /// The kept part of each of its outputs, in bytes: the last.
 const KEPT: usize = 16 << 20;

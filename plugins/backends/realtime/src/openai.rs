@@ -9,7 +9,7 @@ use runner_plugin::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Config, Modality, State, appended, event, sound};
+use super::{Config, Modality, State, appended, event};
 
 /// Samples a second.
 const RATE: u32 = 24_000;
@@ -83,8 +83,8 @@ fn spoken(
     sample: &Sample,
     media: &Media,
 ) -> Result<Vec<Outgoing>, Error> {
-    let samples = sound::samples(sample, media, path, RATE)?;
-    let mut messages = appended(config, sound::pieces(&samples, RATE, config.piece));
+    let samples = super::samples(sample, media, path, RATE)?;
+    let mut messages = appended(config, super::pieces(&samples, RATE, config.piece));
     messages.push(event(&json!({"type": "input_audio_buffer.commit"})));
     Ok(messages)
 }
@@ -153,7 +153,7 @@ pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Resu
         }
         "response.output_audio.delta" | "response.audio.delta" => {
             events.push(Meaning::Audio(Sound {
-                duration: Some(sound::milliseconds(delta()?, RATE)),
+                duration: Some(super::milliseconds(delta()?, RATE)),
                 choice: 0,
             }));
         }

@@ -11,7 +11,7 @@ use runner_plugin::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Config, State, appended, event, sound};
+use super::{Config, State, appended, event};
 
 /// Samples a second.
 const RATE: u32 = 16_000;
@@ -27,13 +27,13 @@ pub fn messages(
     let kept = [Setting::Adapter, if greedy { Setting::Temperature } else { Setting::Adapter }];
     settings.refuse(sample, path, &Setting::all_but(&kept))?;
     let media = only_sound(path, sample)?;
-    let samples = sound::samples(sample, media, path, RATE)?;
+    let samples = super::samples(sample, media, path, RATE)?;
     let mut update = Body::new();
     update.set("type", "session.update").set("model", settings.model_for(sample));
     settings.lay_over(&mut update, sample)?;
     let update = Outgoing::text(String::from_utf8_lossy(&update.to_bytes())).held();
     let mut messages = vec![update, event(&json!({"type": "input_audio_buffer.commit"}))];
-    messages.extend(appended(config, sound::pieces(&samples, RATE, config.piece)));
+    messages.extend(appended(config, super::pieces(&samples, RATE, config.piece)));
     messages.push(event(&json!({"type": "input_audio_buffer.commit", "final": true})));
     Ok(messages)
 }

@@ -16,7 +16,6 @@ mod source;
 mod synthetic;
 #[cfg(test)]
 mod tests;
-mod texts;
 mod trace;
 mod trie;
 

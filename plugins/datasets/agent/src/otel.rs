@@ -5,10 +5,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use dialogue::draw::generator;
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
 use dialogue::sessions::Source;
+use dialogue::words::generator;
 use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST, LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;

@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use dialogue::draw::generator;
 use dialogue::sessions::Source;
 use dialogue::setting::{lengths, wait};
-use dialogue::systems::Systems;
+use dialogue::turns::Systems;
+use dialogue::words::generator;
 use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::NumpyGenerator;
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::config::{Compaction, Config, SubAgents, ToolRole, WIDEST, calls};
 use crate::graph::{After, Graph, Request};
-use crate::texts::{Texts, with_texts};
+use crate::source::{Texts, with_texts};
 
 /// Generators of the lengths and the waits of a conversation: two parts each.
 const LENGTHS: u64 = 0;

@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use dialogue::draw::generator;
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
 use dialogue::sessions::Source;
+use dialogue::words::generator;
 use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::report::Remarks;
@@ -15,8 +15,8 @@ use serde::Deserialize;
 
 use crate::config::Config;
 use crate::graph::{After, Graph, Request};
+use crate::source::{Texts, with_texts};
 use crate::source::{named, rows};
-use crate::texts::{Texts, with_texts};
 
 const SPARE: u64 = 0x5fa4_e000;
 

@@ -12,22 +12,32 @@ mod config;
 mod lines;
 mod plan;
 mod sharegpt;
-mod source;
-mod synthetic;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use serde_json::{Map, Value};
+
 use dialogue::sessions::{self, Sessions};
-use dialogue::words::Writer;
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::report::Remarks;
 use runner_plugin::requests::fingerprint;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::{
+    Amount, Dataset, Error, Files, Inputs, Message, Remark, Role, Sample, Tokenizer,
+};
 
+use dialogue::rows::{Rows, parse, unknown, wrong};
+use dialogue::setting::{Setting, lengths, wait};
+use dialogue::turns::Systems;
+use dialogue::turns::Turn;
+use dialogue::words::generator;
+use dialogue::{FILE, MOST_TURNS};
+use lines::is_about_the_file;
 use plan::Plan;
-use source::Source;
+use runner_plugin::json::BYTE_ORDER_MARK;
+use runner_plugin::lengths::{Distribution, Lengths};
 
 pub use config::{Config, Format, Length, Outside, Think};
 
@@ -43,7 +53,7 @@ impl Dataset for Conversations {
 
     fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         config.check()?;
-        let (format, lines) = source::recognise(&*inputs.files, config.format)?;
+        let (format, lines) = recognise(&*inputs.files, config.format)?;
         config.check_for(format)?;
         let tokenizer: Rc<dyn Tokenizer> = Rc::from(inputs.tokenizer);
         let plan = Plan::new(&config, format, seed, tokenizer.clone())?;
@@ -57,7 +67,7 @@ impl Dataset for Conversations {
         let source: Box<dyn Source> = match format {
             Format::Synthetic => {
                 let writer = Writer::open(&*inputs.files)?;
-                Box::new(synthetic::Synthetic::new(&config, seed, tokenizer, writer)?)
+                Box::new(Synthetic::new(&config, seed, tokenizer, writer)?)
             }
             Format::Sharegpt if !lines => {
                 let shuffle = config.shuffle.unwrap_or(true);
@@ -182,5 +192,232 @@ impl Planned {
         }
         self.arrival = self.arrival.max(arrival);
         self.arrival
+    }
+}
+
+// Sources of conversations, and the detection of a file's format.
+
+#[derive(Debug, Default, PartialEq)]
+struct Conversation {
+    /// Its name, if it has one of its own.
+    pub(crate) name: Option<String>,
+    pub(crate) place: String,
+    pub(crate) class: Option<String>,
+    /// Fields for each of its requests.
+    pub(crate) parameters: Map<String, Value>,
+    /// The time when it arrives, in nanoseconds from some beginning.
+    pub(crate) arrival: Option<u64>,
+    pub(crate) turns: Vec<Turn>,
+    /// True if the bounds do not matter.
+    pub(crate) exempt: bool,
+    pub(crate) fault: Option<&'static str>,
+}
+
+trait Source {
+    /// The next conversation to measure; `None` at the end.
+    fn next(&mut self) -> Result<Option<Conversation>, Error>;
+
+    /// A conversation that [`next`](Self::next) does not return.
+    fn spare(&mut self) -> Result<Option<Conversation>, Error>;
+
+    /// Begins again, without the [spare](Self::spare) conversations.
+    fn rewind(&mut self) -> Result<(), Error>;
+}
+
+/// The format of the file `data`, by its first line, and whether it has one conversation or message
+/// a line.
+fn recognise(files: &dyn Files, format: Option<Format>) -> Result<(Format, bool), Error> {
+    let Some(file) = files.open(FILE) else {
+        return match format {
+            None | Some(Format::Synthetic) => Ok((Format::Synthetic, false)),
+            Some(_) => Err(Error::config(format!(
+                "no conversation file: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files], or \
+                 `format = \"synthetic\"`"
+            ))),
+        };
+    };
+    if format == Some(Format::Synthetic) {
+        return Err(Error::config(format!(
+            "`format = \"synthetic\"` reads no file: leave `{FILE}` out, or name it `text` for conversations of its \
+             words"
+        )));
+    }
+    let beginning = file.read(0, 4096).map_err(Error::InvalidInput)?;
+    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&beginning);
+    let array = beginning.trim_ascii_start().first() == Some(&b'[');
+    if let Some(format) = format {
+        if array && format != Format::Sharegpt {
+            return Err(Error::InvalidInput(format!(
+                "the file `{FILE}` is one JSON array; this format has an object a line: convert it, such as with \
+                 `jq -c '.[]'`"
+            )));
+        }
+        return Ok((format, !array));
+    }
+    if array {
+        return Ok((Format::Sharegpt, false));
+    }
+    let Some((number, line)) =
+        Rows::open(files).and_then(|mut rows| rows.line().transpose()).transpose()?
+    else {
+        return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
+    };
+    let fields: Map<String, Value> = parse(&line).map_err(|cause| wrong(number, &cause))?;
+    let has = |key: &str| fields.contains_key(key);
+    let format = if has("conversations") || has("conversation") {
+        Format::Sharegpt
+    } else if has("conversation_id") && has("role") || is_about_the_file(&fields) {
+        Format::Mlperf
+    } else if has("turns") || has("session_id") {
+        Format::Aiperf
+    } else if has("messages") {
+        Format::Messages
+    } else {
+        let expected = "`messages`, with `session_id` and `turns`, with `conversation_id` and `role`, or with \
+             `conversations`";
+        return Err(unknown(number, expected, &fields));
+    };
+    Ok((format, true))
+}
+
+/// The parts of a session, each with a generator of its own.
+const TURNS: u64 = 0;
+
+const WAITS: u64 = 1;
+
+/// Of the texts: two for each turn.
+const TEXTS: u64 = 16;
+
+const SPARE: u64 = 0x5fa4_e000;
+
+struct Synthetic {
+    seed: u64,
+    tokenizer: Rc<dyn Tokenizer>,
+    writer: Writer,
+    turns: Lengths,
+    first: Lengths,
+    later: Lengths,
+    outputs: Option<Lengths>,
+    think: Option<Distribution>,
+    systems: Option<Systems>,
+    drawn: u64,
+    spares: u64,
+}
+
+impl Synthetic {
+    pub(crate) fn new(
+        config: &Config,
+        seed: u64,
+        tokenizer: Rc<dyn Tokenizer>,
+        writer: Writer,
+    ) -> Result<Self, Error> {
+        let turns = match &config.turns {
+            Some(distribution) => distribution.lengths("turns", 1..=MOST_TURNS as u32)?,
+            None => Lengths::constant(4),
+        };
+        let later = lengths("input-len", config.input_len.as_ref(), 128)?;
+        let first = match &config.first_input_len {
+            None => later.clone(),
+            given => lengths("first-input-len", given.as_ref(), 128)?,
+        };
+        let systems = match &config.system_prompts {
+            Some(listed) => Some(Systems::listed(seed, listed)?),
+            None => Systems::new(seed, config.system_len.as_ref(), config.system_groups)?,
+        };
+        Ok(Self {
+            seed,
+            tokenizer,
+            writer,
+            turns,
+            first,
+            later,
+            outputs: config.drawn_outputs(Format::Synthetic)?,
+            think: match &config.think_time {
+                Some(Setting::Drawn(distribution)) => Some(distribution.clone()),
+                _ => None,
+            },
+            systems,
+            drawn: 0,
+            spares: 0,
+        })
+    }
+
+    fn draw(&mut self, number: u64) -> Result<Conversation, Error> {
+        let mut lengths = generator(self.seed, number, TURNS);
+        let mut waits = generator(self.seed, number, WAITS);
+        let count = self.turns.draw(&mut lengths);
+        let mut wanted = Vec::new();
+        let mut turns = Vec::new();
+        for index in 0..u64::from(count) {
+            let input = if index == 0 { &self.first } else { &self.later };
+            let mut text = |part, tokens| {
+                wanted.push(TextRequest {
+                    random: generator(self.seed, number, TEXTS + 2 * index + part),
+                    tokens,
+                });
+            };
+            text(0, input.draw(&mut lengths));
+            let output = self.outputs.as_ref().map(|outputs| outputs.draw(&mut lengths));
+            text(1, output.unwrap_or(0));
+            let think = self.think.as_ref();
+            turns.push(Turn {
+                delay: think.map_or(0, |think| wait(think, &mut waits)),
+                output_tokens: output,
+                ..Turn::default()
+            });
+        }
+        let mut texts = self.writer.write(&*self.tokenizer, &wanted)?.into_iter();
+        let mut next = || texts.next().unwrap_or_default().0;
+        for turn in &mut turns {
+            turn.messages.push(Message::text(Role::User, next()));
+            let answer = next();
+            turn.answer = turn.output_tokens.map(|_| Message::text(Role::Assistant, answer));
+        }
+        if let Some(systems) = &mut self.systems
+            && let Some(first) = turns.first_mut()
+        {
+            let system = systems.prompt(number, &self.writer, &*self.tokenizer)?;
+            if !system.is_empty() {
+                first.messages.insert(0, Message::text(Role::System, system));
+            }
+        }
+        Ok(Conversation {
+            place: format!("conversation {}", number + 1),
+            turns,
+            ..Conversation::default()
+        })
+    }
+}
+
+impl Source for Synthetic {
+    fn next(&mut self) -> Result<Option<Conversation>, Error> {
+        self.drawn += 1;
+        self.draw(self.drawn - 1).map(Some)
+    }
+
+    /// One question of a first question's length, which begins like no text of
+    /// [`next`](Self::next).
+    fn spare(&mut self) -> Result<Option<Conversation>, Error> {
+        let number = self.spares;
+        self.spares += 1;
+        let mut lengths = generator(self.seed ^ SPARE, number, TURNS);
+        let tokens = self.first.draw(&mut lengths);
+        let random = generator(self.seed ^ SPARE, number, TEXTS);
+        let wanted = TextRequest { random, tokens };
+        let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
+        let outputs = self.outputs.as_ref();
+        Ok(Some(Conversation {
+            turns: vec![Turn {
+                messages: vec![Message::text(Role::User, text)],
+                output_tokens: outputs.map(|outputs| outputs.draw(&mut lengths)),
+                ..Turn::default()
+            }],
+            exempt: true,
+            ..Conversation::default()
+        }))
+    }
+
+    fn rewind(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 }

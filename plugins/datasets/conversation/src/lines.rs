@@ -11,7 +11,7 @@ use sharegpt_file::Utterance;
 
 use crate::config::Format;
 use crate::sharegpt;
-use crate::source::{Conversation, Source};
+use crate::{Conversation, Source};
 
 pub(crate) struct Lines {
     files: Box<dyn Files>,

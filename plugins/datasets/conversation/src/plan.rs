@@ -3,18 +3,18 @@
 
 use std::rc::Rc;
 
-use dialogue::draw::generator;
 use dialogue::messages::{count, object};
 use dialogue::setting::{Setting, wait};
 use dialogue::turns::Turn;
+use dialogue::words::generator;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Sample, Tokenizer};
 use serde_json::json;
 
+use crate::Conversation;
 use crate::config::{Config, Format, Length, Outside, Think};
-use crate::source::Conversation;
 
 /// Streams of a session's generator.
 const OUTPUTS: u64 = 2;

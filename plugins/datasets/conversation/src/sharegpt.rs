@@ -6,7 +6,7 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role};
 use sharegpt_file::{Conversations, Utterance};
 
-use crate::source::{Conversation, Source};
+use crate::{Conversation, Source};
 
 /// The reason why a conversation cannot be used.
 const UNKNOWN: &str = "a speaker who is neither the user, the model, the system nor a tool";

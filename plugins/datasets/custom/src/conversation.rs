@@ -4,7 +4,7 @@
 use runner_plugin::{Media, Message, Part, Role};
 use serde_json::{Map, Value};
 
-use crate::media::{Finder, Kind};
+use crate::{Finder, Kind};
 
 /// A turn: the messages to send, and the answer on record.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,14 +7,11 @@
 //! its tokens, `names` names it. `spare` chooses the rows that are not measured.
 #![deny(unsafe_code)]
 
-mod arrivals;
 mod columns;
 mod config;
 mod conversation;
 mod count;
 mod format;
-mod media;
-mod names;
 mod row;
 mod source;
 mod spare;
@@ -27,18 +24,17 @@ use std::rc::Rc;
 
 use runner_plugin::random::Python;
 use runner_plugin::report::Remarks;
-use runner_plugin::requests;
 use runner_plugin::{
-    Amount, Dataset, Dependency, Error, Inputs, Message, Prompt, Remark, Sample, Tokenizer, Turn,
+    Amount, Dataset, Dependency, Error, Files, Inputs, Media, Message, Prompt, Remark, Sample,
+    Tokenizer, Turn, requests,
 };
 use serde_json::Value;
 
-use arrivals::Arrivals;
 pub use config::Config;
+use config::Unit;
 use count::{CountedRow, count};
-use media::Finder;
-use names::Names;
 use row::{Draft, Reader};
+use runner_plugin::date::instant;
 use source::{FileRow, Place, Source};
 
 const FILE: &str = "data";
@@ -460,4 +456,262 @@ fn sample(row: &CountedRow, id: String, prompt: Prompt, output_tokens: Option<u3
 
 fn fingerprint(value: impl std::fmt::Debug) -> u64 {
     requests::fingerprint(format!("{value:?}"))
+}
+
+// Arrival times of rows: from the file's unit and origin to nanoseconds after the first row.
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Time {
+    number: f64,
+    /// Its unit, if it does not follow from the configuration.
+    unit: Option<Unit>,
+}
+
+impl Time {
+    /// A number, or a date and time such as `2026-03-01T12:00:00.25Z`.
+    pub fn read(value: &Value) -> Result<Self, String> {
+        let number = match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        if let Some(number) = number.filter(|number| number.is_finite()) {
+            return Ok(Self { number, unit: None });
+        }
+        let nanos = value.as_str().and_then(instant).ok_or_else(|| {
+            format!(
+                "the arrival time: expected a number, or a time such as `2026-03-01T12:00:00Z`, found `{value}`"
+            )
+        })?;
+        let (seconds, rest) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+        Ok(Self { number: seconds as f64 + rest as f64 / 1e9, unit: Some(Unit::Seconds) })
+    }
+}
+
+#[derive(Default)]
+struct Arrivals {
+    rows: u64,
+    began: Option<f64>,
+    last: u64,
+}
+
+impl Arrivals {
+    pub fn arrival(
+        &mut self,
+        config: &Config,
+        draft: &Draft,
+        again: bool,
+    ) -> Result<Option<u64>, String> {
+        self.rows += 1;
+        let Some(time) = draft.arrival else {
+            return match self.began {
+                None => Ok(None),
+                Some(_) => Err("the arrival time is missing; earlier rows have one".to_owned()),
+            };
+        };
+        if config.shuffle || again {
+            // Shuffled rows are not in the order of their times, and a time does not come again.
+            return Ok(None);
+        }
+        if self.began.is_none() && self.rows > 1 {
+            return Err("this row has an arrival time, and earlier rows have none".to_owned());
+        }
+        let unit = time.unit.or(config.arrival_unit);
+        let unit = unit.unwrap_or(if draft.recorded { Unit::Seconds } else { Unit::Milliseconds });
+        let began = *self.began.get_or_insert(time.number);
+        let due = ((time.number - began) * unit.nanoseconds()).round();
+        if due < self.last as f64 {
+            return Err(format!("the arrival time {} is before the previous row's", time.number));
+        }
+        self.last = due as u64;
+        Ok(Some(self.last))
+    }
+}
+
+/// The longest file of an image, of audio or of a video, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+#[derive(Clone)]
+struct Finder(pub Rc<dyn Files>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Image,
+    Audio,
+    Video,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Image => "image",
+            Kind::Audio => "audio",
+            Kind::Video => "video",
+        }
+    }
+}
+
+impl Finder {
+    /// All media of a column: one, or a list.
+    pub fn all(&self, value: &Value, kind: Kind) -> Result<Vec<Media>, String> {
+        match value {
+            Value::Array(items) => items.iter().map(|item| self.one(item, kind)).collect(),
+            value => Ok(vec![self.one(value, kind)?]),
+        }
+    }
+
+    /// One of a column: a text, or an object that has it in `bytes`, `data`, `url` or `path`.
+    pub fn one(&self, value: &Value, kind: Kind) -> Result<Media, String> {
+        match value {
+            Value::String(text) => self.named(text, kind),
+            Value::Object(fields) => {
+                let texts = ["bytes", "data", "url", "path"].into_iter();
+                let text = texts.filter_map(|key| fields.get(key)?.as_str()).next();
+                self.named(text.unwrap_or(""), kind)
+            }
+            _ => self.named("", kind),
+        }
+    }
+
+    /// A text: a `data:` URL, the name of a file, or base64.
+    pub fn named(&self, text: &str, kind: Kind) -> Result<Media, String> {
+        let wrong = || {
+            let name = kind.name();
+            let shown: String = text.chars().take(40).collect();
+            format!(
+                "expected {name} data: a data URL such as `data:{name}/…;base64,…`, base64, or the name of a file \
+                 under [dataset.files]; found `{shown}`; nothing is fetched"
+            )
+        };
+        if text.is_empty() {
+            return Err(wrong());
+        }
+        if text.starts_with("data:") {
+            let media = Media::of_data_url(text).ok_or_else(wrong)?;
+            return match media.media_type.as_str() {
+                "" | "application/octet-stream" => typed(media.bytes, kind).ok_or_else(wrong),
+                _ => Ok(media),
+            };
+        }
+        let base = text.rsplit('/').next().unwrap_or(text);
+        for name in [text, base] {
+            if let Some(file) = self.0.open(name) {
+                let size = file.size();
+                if size > LONGEST {
+                    return Err(format!(
+                        "the file `{name}` has {size} bytes; expected at most {LONGEST}"
+                    ));
+                }
+                let bytes = file.read_all(0, size);
+                let bytes = bytes.map_err(|cause| format!("the file `{name}`: {cause}"))?;
+                return typed(bytes, kind).ok_or_else(|| {
+                    format!("the file `{name}` has no known {} format", kind.name())
+                });
+            }
+        }
+        let decoded = Media::of_base64("", text).and_then(|media| typed(media.bytes, kind));
+        // A file's bytes that happen to be text, as Parquet gives them.
+        decoded.or_else(|| typed(text.as_bytes().to_vec(), kind)).ok_or_else(wrong)
+    }
+}
+
+/// Media of these bytes, with the type that they begin like.
+fn typed(bytes: Vec<u8>, kind: Kind) -> Option<Media> {
+    let at = |start: usize, mark: &[u8]| bytes.get(start..start + mark.len()) == Some(mark);
+    let media_type = match kind {
+        Kind::Image if at(0, b"\x89PNG") => "image/png",
+        Kind::Image if at(0, b"\xff\xd8\xff") => "image/jpeg",
+        Kind::Image if at(0, b"GIF8") => "image/gif",
+        Kind::Image if at(0, b"BM") => "image/bmp",
+        Kind::Image if at(0, b"RIFF") && at(8, b"WEBP") => "image/webp",
+        Kind::Audio if at(0, b"RIFF") && at(8, b"WAVE") => "audio/wav",
+        Kind::Audio if at(0, b"ID3") || at(0, b"\xff\xfb") || at(0, b"\xff\xf3") => "audio/mpeg",
+        Kind::Audio if at(0, b"fLaC") => "audio/flac",
+        Kind::Audio if at(0, b"OggS") => "audio/ogg",
+        Kind::Video if at(4, b"ftypqt") => "video/quicktime",
+        Kind::Video if at(4, b"ftyp") => "video/mp4",
+        Kind::Video if at(0, b"\x1a\x45\xdf\xa3") => "video/webm",
+        Kind::Video if at(0, b"RIFF") && at(8, b"AVI ") => "video/x-msvideo",
+        _ => return None,
+    };
+    Some(Media { media_type: media_type.to_owned(), bytes })
+}
+
+// Unique names of samples: the rows' own names, and names made of a sample's number where a row's
+// name is repeated or missing.
+
+#[derive(Default)]
+struct Names {
+    /// Fingerprints of the rows' own names, and of their replacements.
+    taken: HashSet<u64>,
+    /// True if a name was made for a row without one.
+    made: bool,
+}
+
+impl Names {
+    /// The name of sample `number`, from 1, and whether it had to be changed. `turns` is the number
+    /// of samples of a session, which are called `NAME/0`, `NAME/1` and so on, or none if the
+    /// sample stands alone. `again` says that the file is read again, where every name gets the
+    /// number.
+    pub fn name(
+        &mut self,
+        own: Option<&str>,
+        number: u64,
+        turns: Option<usize>,
+        again: bool,
+    ) -> (String, bool) {
+        let Some(own) = own else {
+            self.made = true;
+            return (self.free(generated(number), number, turns), false);
+        };
+        // Made names are not kept, since a file may have many: their form identifies them.
+        let was_made =
+            self.made && number_of(own).is_some_and(|made| made < number && own == generated(made));
+        if !again && !was_made && self.is_free(own, turns) {
+            self.take(own, turns);
+            return (own.to_owned(), false);
+        }
+        let name = self.free(format!("{own}#{number}"), number, turns);
+        if !again {
+            self.take(&name, turns);
+        }
+        (name, !again)
+    }
+
+    /// Takes a name that is no row's.
+    pub fn reserve(&mut self, name: &str) {
+        self.take(name, None);
+    }
+
+    /// A free name. Names that end in the number differ from all names that end in other numbers.
+    fn free(&self, name: String, number: u64, turns: Option<usize>) -> String {
+        let mut name = name;
+        while !self.is_free(&name, turns) {
+            name = format!("{name}#{number}");
+        }
+        name
+    }
+
+    fn is_free(&self, name: &str, turns: Option<usize>) -> bool {
+        let mut names = names_of(name, turns);
+        names.all(|name| !self.taken.contains(&fingerprint(name)))
+    }
+
+    fn take(&mut self, name: &str, turns: Option<usize>) {
+        self.taken.extend(names_of(name, turns).map(fingerprint));
+    }
+}
+
+/// The names of a session's samples, after its own.
+fn names_of(name: &str, turns: Option<usize>) -> impl Iterator<Item = String> {
+    let turns = (0..turns.unwrap_or(0)).map(move |turn| format!("{name}/{turn}"));
+    std::iter::once(name.to_owned()).chain(turns)
+}
+
+fn generated(number: u64) -> String {
+    format!("custom-{number:06}")
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    name.strip_prefix("custom-")?.parse().ok()
 }

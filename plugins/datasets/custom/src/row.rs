@@ -4,7 +4,7 @@
 use runner_plugin::{Candidates, Media, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
 
-use crate::arrivals::Time;
+use crate::Time;
 use crate::columns::{
     ADAPTER, ALPACA, ARRIVAL, AUDIO, EMBEDDING, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN,
     PARAMETERS, PASSED, PROMPT, REFERENCE, SESSION, SYSTEM, TOOLS, VIDEOS, class, filled, find,
@@ -12,8 +12,8 @@ use crate::columns::{
 };
 use crate::config::{Config, Form, Turns};
 use crate::conversation::{self, Origin, Turn};
-use crate::media::{Finder, Kind};
 use crate::source::Row;
+use crate::{Finder, Kind};
 
 #[derive(Clone, Debug)]
 pub struct Draft {

@@ -1,10 +1,7 @@
 //! Rows read from each format, and changes that must not change the measured samples.
 
 mod mistakes;
-mod rows;
-mod spares;
 mod streams;
-mod tables;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,7 +12,7 @@ use runner_plugin_testing::datasets::{self, rest as all, text};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
-use super::Custom;
+use super::{Custom, *};
 
 fn folder(path: &str) -> std::path::PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")).join(path)
@@ -400,4 +397,317 @@ fn equal_names_get_numbers() {
     let samples = all(&mut dataset, 5);
     assert_eq!((samples[0].id.as_str(), samples[1].id.as_str()), ("a", "a#2"));
     assert_eq!(dataset.remarks()[0].what, Treatment::Repaired);
+}
+
+// Tables whose format is guessed, and text that looks like one.
+
+fn texts(config: &str, file: &str) -> Vec<String> {
+    let files = Named::default().with_bytes("data", file);
+    let samples = all(&mut open(config, files), 3);
+    samples.iter().map(|one| text(one).to_owned()).collect()
+}
+
+fn refused(file: &str) -> String {
+    mistake("{}", Named::default().with_bytes("data", file))
+}
+
+#[test]
+fn names_in_capitals_and_semicolons_make_a_table() {
+    for file in [
+        "Question,Answer\nWho?,me\nWhat?,that\n",
+        "QUESTION;answer, short\nWho?;me, of course\nWhat?;that\n",
+        "id\tPrompt\n1\tWho?\n2\tWhat?\n",
+        "\u{feff}question;answer\r\nWho?;\"a;b\"\r\nWhat?;c\r\n",
+    ] {
+        assert_eq!(texts("{}", file), ["Who?", "What?"], "{file}");
+    }
+    // Any name in the configuration is a column's.
+    let config = r#"{"columns": {"prompt": "what the user says here"}}"#;
+    let file = "n;what the user says here\n1;a\n2;b\n";
+    assert_eq!(texts(config, file), ["a", "b"]);
+    let config = r#"{"format": "csv", "columns": {"prompt": "user_query"}}"#;
+    assert_eq!(texts(config, "user_query;len\na, b;3\n"), ["a, b"]);
+}
+
+#[test]
+fn text_is_not_cut_at_commas() {
+    let text = "text, please summarise this\nHow are you?\n";
+    assert_eq!(texts("{}", text).len(), 2);
+    assert_eq!(texts("{}", text)[0], "text, please summarise this");
+    // In a sentence, a space follows a comma.
+    assert_eq!(texts("{}", "Hello, you\nBye, you\n").len(), 2);
+}
+
+#[test]
+fn an_ambiguous_file_is_refused() {
+    for (file, expected) in [
+        (
+            "text, please summarise this\nHow are you, friend?\n",
+            "each of its lines has 1 comma; set `format = \"csv\"`",
+        ),
+        ("a,b,c\n1,2,3\n", "each of its lines has 2 commas"),
+        ("a\tb\n1\t2\n", "1 tab; set `format = \"tsv\"`"),
+        ("user_query;len\nx;1\n", "the columns `user_query`, `len`"),
+    ] {
+        let message = refused(file);
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
+        let text = texts(r#"{"format": "text"}"#, file);
+        assert_eq!(text.len(), file.lines().count());
+    }
+}
+
+#[test]
+fn a_quotation_mark_within_a_cell_is_text() {
+    let file = "prompt,len\na 5\" pipe,1\nb,2\n\"c\n\"\"d\"\",\",3\n6\" and 7\",4\n";
+    let expected = ["a 5\" pipe", "b", "c\n\"d\",", "6\" and 7\""];
+    assert_eq!(texts("{}", file), expected);
+    let mut shuffled = texts(r#"{"shuffle": true}"#, file);
+    let mut expected = expected.map(str::to_owned);
+    expected.sort();
+    shuffled.sort();
+    assert_eq!(shuffled, expected);
+    // The line is the editor's: of a row, the first.
+    let lines = "prompt,max_tokens\n\n\"a\nb\",1\n\nc,x\n";
+    let message = refused(lines);
+    assert!(message.starts_with("file `data`, line 6: column `max_tokens`"), "{message}");
+}
+
+// Rows that are not measured because the warm-up has them.
+
+fn prompts(rows: &[&str]) -> Custom {
+    let rows: Vec<_> = rows.iter().map(|row| format!("{{\"prompt\": \"{row}\"}}")).collect();
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    open("{}", lines(&rows))
+}
+
+fn split(dataset: &mut Custom, spare: u32) -> (Vec<String>, Vec<String>) {
+    let texts = |samples: Vec<_>| samples.iter().map(|one| text(one).to_owned()).collect();
+    let mut spares = Vec::new();
+    // As the host asks, until there are none.
+    while spares.len() < spare as usize {
+        let more = dataset.spare(spare - spares.len() as u32).expect("spares");
+        if more.is_empty() {
+            break;
+        }
+        spares.extend(more);
+    }
+    (texts(spares), texts(all(dataset, 2)))
+}
+
+#[test]
+fn a_prompt_that_comes_once_is_taken_first() {
+    let rows = ["same", "same", "other", "same", "same", "same"];
+    let mut dataset = prompts(&rows);
+    assert_eq!(split(&mut dataset, 1), (vec!["other".to_owned()], vec!["same".to_owned(); 5]));
+    assert!(dataset.remarks().is_empty());
+    // If every prompt comes twice or nothing would be left, nothing is taken.
+    for rows in [&["a", "a", "b", "b"][..], &["a"]] {
+        let (spares, measured) = split(&mut prompts(rows), 3);
+        assert!(spares.is_empty());
+        assert_eq!(measured, rows);
+    }
+    let (spares, measured) = split(&mut prompts(&["a", "b", "c"]), 9);
+    assert_eq!((spares.len(), measured), (2, vec!["c".to_owned()]));
+}
+
+#[test]
+fn rows_that_the_warm_up_costs_are_counted() {
+    // The second comes too late to be compared.
+    let mut rows = vec!["a".to_owned()];
+    rows.extend((0..300).map(|row| row.to_string()));
+    rows.push("a".to_owned());
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let mut dataset = prompts(&rows);
+    let (spares, measured) = split(&mut dataset, 1);
+    assert_eq!((spares[0].as_str(), measured.len()), ("a", 300));
+    let [remark] = &dataset.remarks()[..] else { panic!("expected one remark") };
+    assert_eq!((remark.what, remark.count), (Treatment::Dropped, 1));
+    assert_eq!(remark.first.as_deref(), Some("line 302"));
+    assert!(remark.reason.contains("warm-up"), "{}", remark.reason);
+}
+
+#[test]
+fn a_session_is_measured_whole_or_not_at_all() {
+    let session =
+        |name: &str, text: &str| format!("{{\"session\": \"{name}\", \"prompt\": \"{text}\"}}");
+    let mut rows = vec![session("a", "1"), session("a", "2"), session("b", "3"), session("b", "4")];
+    let files = |rows: &[String]| {
+        let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+        lines(&rows)
+    };
+    let mut dataset = open("{}", files(&rows));
+    assert_eq!(
+        split(&mut dataset, 5),
+        (vec!["1".to_owned()], vec!["3".to_owned(), "4".to_owned()])
+    );
+    let [remark] = &dataset.remarks()[..] else { panic!("expected one remark") };
+    assert_eq!((remark.count, remark.first.as_deref()), (1, Some("line 2")));
+    // A row of no session is preferred.
+    rows.push("{\"prompt\": \"5\"}".to_owned());
+    let mut dataset = open("{}", files(&rows));
+    let (spares, measured) = split(&mut dataset, 1);
+    assert_eq!((spares[0].as_str(), measured.len()), ("5", 4));
+    // Also where the file is read again.
+    let mut dataset = open(r#"{"repeat": true}"#, files(&rows[..4]));
+    assert_eq!(dataset.spare(1).expect("a spare").len(), 1);
+    let samples = dataset.next(6).expect("samples");
+    let texts: HashSet<_> = samples.iter().map(text).collect();
+    assert_eq!(texts, HashSet::from(["3", "4"]));
+}
+
+#[test]
+fn the_warm_up_takes_no_row_that_is_to_be_measured() {
+    let rows: Vec<String> = (0..5).map(|at| format!("{{\"prompt\": \"p{at}\"}}")).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    for (measured, spare, left) in [(5, 0, 5), (3, 2, 3), (4, 1, 4)] {
+        let opened = open_with("{}", 7, Amount::Samples(measured), lines(&rows));
+        let (spares, given) = split(&mut opened.expect("a dataset"), 2);
+        assert_eq!((spares.len(), given.len()), (spare, left), "{measured}");
+        assert_eq!(given.first().map(String::as_str), Some("p0"));
+    }
+}
+
+// Requirements on a row, and the meaning of its columns.
+
+#[test]
+fn an_instruction_has_its_input() {
+    let rows = [
+        r#"{"instruction": "Translate.", "input": "Guten Tag", "output": "Good day"}"#,
+        r#"{"instruction": "Write a poem.", "input": "", "output": "…"}"#,
+    ];
+    let samples = all(&mut open("{}", lines(&rows)), 5);
+    let texts: Vec<_> = samples.iter().map(text).collect();
+    assert_eq!(texts, ["Translate.\nGuten Tag", "Write a poem."]);
+}
+
+#[test]
+fn no_limit_is_minus_one_also_in_a_table() {
+    let rows = ["prompt,max_tokens", "a,-1", "b,0", "c,7", "d,"];
+    let samples = all(&mut open("{}", lines(&rows)), 5);
+    let limits: Vec<_> = samples.iter().map(|one| one.output_tokens).collect();
+    assert_eq!(limits, [None, None, Some(7), None]);
+    let large = lines(&[r#"{"prompt": "a", "output_tokens": 5000000000}"#]);
+    assert_eq!(
+        mistake("{}", large),
+        "file `data`, line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found 5000000000"
+    );
+}
+
+#[test]
+fn a_prompt_is_never_empty_nor_something_else() {
+    for (config, row, expected) in [
+        ("{}", r#"{"prompt": true}"#, "found true"),
+        ("{}", r#"{"prompt": 5}"#, "found 5"),
+        (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": ""}"#, "the prompt's column `q` is empty"),
+        (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": null}"#, "the prompt's column `q` is empty"),
+        (r#"{"template": "{q}"}"#, r#"{"q": ""}"#, "`template` gives an empty prompt"),
+    ] {
+        let message = mistake(config, lines(&[row]));
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
+    }
+    assert!(mistake("{}", lines(&["[]"])).contains("the file has none"));
+}
+
+#[test]
+fn a_configured_column_may_be_rare() {
+    let config = r#"{"columns": {"adapter": "lora_of"}}"#;
+    let rows = [r#"{"prompt": "a"}"#, r#"{"prompt": "b", "lora_of": "x"}"#];
+    let samples = all(&mut open(config, lines(&rows)), 5);
+    assert_eq!(samples[1].adapter.as_deref(), Some("x"));
+    let message = mistake(config, lines(&rows[..1]));
+    assert!(message.contains("no row has the column `lora_of` (`columns.adapter`)"), "{message}");
+}
+
+#[test]
+fn rows_out_of_order_are_left_out_if_they_may_be() {
+    let rows = [
+        r#"{"prompt": "a", "timestamp": 1000}"#,
+        r#"{"prompt": "b", "timestamp": 500}"#,
+        r#"{"prompt": "c"}"#,
+        r#"{"prompt": "d", "timestamp": 3000}"#,
+    ];
+    assert!(mistake("{}", lines(&rows)).contains("line 2: the arrival time 500"));
+    let mut dataset = open(r#"{"skip-invalid": true}"#, lines(&rows));
+    let samples = all(&mut dataset, 5);
+    let due: Vec<_> = samples.iter().map(|one| one.arrival).collect();
+    assert_eq!(due, [Some(0), Some(2_000_000_000)]);
+    let remarks = dataset.remarks();
+    assert_eq!((remarks[0].what, remarks[0].count), (Treatment::Dropped, 2));
+}
+
+#[test]
+fn made_names_differ_from_later_names() {
+    let row = |id: &str| format!("{{\"id\": \"{id}\", \"prompt\": \"{id}\"}}");
+    let rows = [row("x"), row("x"), row("x#2")];
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let samples = all(&mut open("{}", lines(&rows)), 5);
+    let ids: Vec<_> = samples.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids, ["x", "x#2", "x#2#3"]);
+}
+
+/// As `runner plan --export` writes them.
+#[test]
+fn exported_rows_are_as_they_were() {
+    let rows = [
+        r#"{"embedding": ["a", "b"]}"#,
+        r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
+            "parameters": {"temperature": 0.5, "tools": [{"type": "function"}]}}"#,
+        r#"{"prompt": "p", "parameters": {"tools": [{"type": "function"}]}}"#,
+        r#"{"text": "t", "embedding": [0.5, 0.25]}"#,
+    ];
+    let rows = rows.map(|row| row.replace('\n', " "));
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let samples = all(&mut open("{}", lines(&rows)), 5);
+    let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(samples[0].prompt, embedding);
+    assert_eq!(samples[1].prompt.messages()[0].parts.len(), 2);
+    assert_eq!(
+        samples[1].parameters.as_deref(),
+        Some(r#"{"temperature":0.5,"tools":[{"type":"function"}]}"#)
+    );
+    assert_eq!((text(&samples[2]), text(&samples[3])), ("p", "t"));
+}
+
+#[test]
+fn only_its_key_lets_a_reference_set_a_length() {
+    let rows = [r#"{"prompt": "What is 3*3?", "reference": "9"}"#];
+    let output_tokens = |config: &str| {
+        let samples = all(&mut open(config, lines(&rows)), 4);
+        assert_eq!(samples[0].reference.as_deref(), Some("\"9\""));
+        samples[0].output_tokens
+    };
+    assert_eq!(output_tokens("{}"), None);
+    assert_eq!(output_tokens(r#"{"reference-sets-length": true}"#), Some(1));
+    assert_eq!(output_tokens(r#"{"output-len": 60}"#), Some(60));
+}
+
+fn named(rows: &[Option<&str>]) -> Vec<String> {
+    let mut names = Names::default();
+    let rows = (1..).zip(rows);
+    rows.map(|(number, own)| names.name(*own, number, None, false).0).collect()
+}
+
+#[test]
+fn no_two_names_are_equal() {
+    for (rows, expected) in [
+        (vec![Some("x"), Some("x"), Some("x#2")], vec!["x", "x#2", "x#2#3"]),
+        (vec![Some("x#2"), Some("x#3"), Some("x"), Some("x")], vec!["x#2", "x#3", "x", "x#4"]),
+        (vec![Some("x#2"), Some("x"), Some("x"), Some("x#2")], vec!["x#2", "x", "x#3", "x#2#4"]),
+        (
+            vec![None, Some("custom-000001"), Some("custom-000009")],
+            vec!["custom-000001", "custom-000001#2", "custom-000009"],
+        ),
+        (vec![Some("custom-000002"), None], vec!["custom-000002", "custom-000002#2"]),
+    ] {
+        assert_eq!(named(&rows), expected);
+    }
+}
+
+#[test]
+fn turns_have_names_of_their_own() {
+    let mut names = Names::default();
+    assert_eq!(names.name(Some("a/1"), 1, None, false).0, "a/1");
+    assert_eq!(names.name(Some("a"), 2, Some(2), false).0, "a#2");
+    assert_eq!(names.name(Some("a#2/0"), 3, None, false).0, "a#2/0#3");
+    assert_eq!(names.name(Some("a"), 4, None, true), ("a#4".to_owned(), false));
 }

@@ -16,13 +16,10 @@
 //! decide.
 #![forbid(unsafe_code)]
 
-pub mod draw;
 pub mod messages;
 pub mod rows;
 pub mod sessions;
 pub mod setting;
-pub mod spares;
-pub mod systems;
 pub mod turns;
 pub mod words;
 

@@ -109,14 +109,12 @@ pub fn picture(url: &str) -> Result<Part, String> {
 }
 
 /// A JSON object as text; `None` if it is empty.
-#[must_use]
 pub fn object(fields: Map<String, Value>) -> Option<String> {
     (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }
 
 /// The texts of a message that become tokens: its content, its reasoning, and the names and
 /// arguments of its tool calls.
-#[must_use]
 pub fn texts(message: &Message) -> Vec<String> {
     let mut texts: Vec<String> = message
         .parts
@@ -156,7 +154,6 @@ fn calls(extra: &Map<String, Value>) -> impl Iterator<Item = &Value> {
 
 /// The first tool call of a message whose arguments are not a JSON object. Models write such calls,
 /// and some servers refuse a history with one.
-#[must_use]
 pub fn bad_tool_call(message: &Message) -> Option<String> {
     let extra = serde_json::from_str::<Map<String, Value>>(message.extra.as_deref()?).ok()?;
     calls(&extra).find_map(|call| {
@@ -174,7 +171,6 @@ pub fn bad_tool_call(message: &Message) -> Option<String> {
 }
 
 /// True if a message holds nothing but text.
-#[must_use]
 pub fn is_text(message: &Message) -> bool {
     let mut parts = message.parts.iter();
     parts.all(|part| matches!(part, Part::Text(_) | Part::Answer(_)))
@@ -183,7 +179,6 @@ pub fn is_text(message: &Message) -> bool {
 /// Tokens of each group of messages, all in few calls of the host; absent for a group that holds
 /// more than text. Only the [texts](texts) of messages count, without the tokens of a chat
 /// template.
-#[must_use]
 pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32>> {
     let mut counts: Vec<Option<u32>> =
         groups.iter().map(|group| group.iter().all(is_text).then_some(0)).collect();
@@ -214,7 +209,6 @@ pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32
 }
 
 /// The beginning of a text, for a message to the user.
-#[must_use]
 pub fn shortened(text: &str) -> String {
     report::shortened(text, 40)
 }

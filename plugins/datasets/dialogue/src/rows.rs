@@ -17,7 +17,6 @@ pub struct Rows {
 
 impl Rows {
     /// Reads from the beginning of the file; `None` if the scenario names none.
-    #[must_use]
     pub fn open(files: &dyn Files) -> Option<Self> {
         let lines = Lines::new(files.open(FILE)?);
         Some(Self { lines, kept: None })
@@ -37,13 +36,11 @@ impl Rows {
 }
 
 /// The error for a line of the file `data`.
-#[must_use]
 pub fn wrong(number: u64, cause: &str) -> Error {
     Error::InvalidInput(format!("file `{FILE}`, line {number}: {cause}"))
 }
 
 /// The error for a first line of no known format; `expected` names their keys.
-#[must_use]
 pub fn unknown(number: u64, expected: &str, fields: &Map<String, Value>) -> Error {
     let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
     let found =

@@ -1,14 +1,13 @@
 //! The sessions of a run, in the order of their source: spare ones apart, and from the beginning
 //! again where a file ends before the run does.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use runner_plugin::report::Remarks;
-use runner_plugin::requests::fill;
-use runner_plugin::{Error, Remark, Sample};
+use runner_plugin::requests::{fill, prompt_fingerprint};
+use runner_plugin::{ENOUGH, Error, Remark, Sample};
 
 use crate::FILE;
-use crate::spares::Spares;
 
 pub trait Source {
     /// The samples of the next session to measure, the root first: none of a session that is left
@@ -74,7 +73,6 @@ impl Sessions {
         self.spares.take(limit, name, || self.source.spare())
     }
 
-    #[must_use]
     pub fn remarks(&self) -> Vec<Remark> {
         self.remarks.list()
     }
@@ -112,5 +110,53 @@ impl Sessions {
             self.ready.extend(samples);
         }
         Ok(true)
+    }
+}
+
+// First requests of sessions that are not measured.
+
+const MOST_SPARE: u32 = 1000;
+
+#[derive(Default)]
+pub struct Spares {
+    /// Fingerprints of their prompts.
+    prompts: BTreeSet<u64>,
+    pub count: u64,
+}
+
+impl Spares {
+    /// At most `limit` samples with new prompts and names that begin with `name`. `next` gives the
+    /// root of the next session; `None` at the end.
+    pub fn take(
+        &mut self,
+        limit: u32,
+        name: &str,
+        mut next: impl FnMut() -> Result<Option<Sample>, Error>,
+    ) -> Result<Vec<Sample>, Error> {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        for _ in 0..limit.saturating_add(MOST_SPARE) {
+            if samples.len() == limit as usize || bytes >= ENOUGH {
+                break;
+            }
+            let Some(root) = next()? else { break };
+            if self.prompts.insert(prompt_fingerprint(&root)) {
+                self.count += 1;
+                bytes += root.bytes();
+                let id = format!("{name}-{:06}", self.count);
+                samples.push(Sample {
+                    id,
+                    recorded_answer: None,
+                    turn: None,
+                    arrival: None,
+                    ..root
+                });
+            }
+        }
+        Ok(samples)
+    }
+
+    /// True if a sample has the prompt of a spare one.
+    pub fn has(&self, sample: &Sample) -> bool {
+        self.prompts.contains(&prompt_fingerprint(sample))
     }
 }

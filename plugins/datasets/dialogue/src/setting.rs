@@ -70,7 +70,6 @@ impl<W: JsonSchema> JsonSchema for Setting<W> {
     }
 }
 
-/// The lengths of a key that is given, or a default.
 pub fn lengths(key: &str, given: Option<&Distribution>, default: u32) -> Result<Lengths, Error> {
     match given {
         Some(distribution) => distribution.lengths(key, 1..=crate::LONGEST),

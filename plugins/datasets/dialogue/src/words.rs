@@ -9,7 +9,7 @@
 //! measured one.
 
 use runner_plugin::lengths::MOST_TOKENS;
-use runner_plugin::random::NumpyGenerator;
+use runner_plugin::random::{NumpyGenerator, mixed};
 use runner_plugin::{Error, File, Files, Tokenizer};
 
 pub const TEXT: &str = "text";
@@ -256,13 +256,20 @@ twenty two type under unit until usual valley value vary verb very view village 
 want war warm wash watch water wave way wear weather week weight west wheel when while white whole wide wife wild \
 will win wind window winter wire wish woman wonder wood word work world write wrong yard year yellow yes young";
 
+/// The generator of a `part` of session `session`. Equal arguments give equal numbers.
+pub fn generator(seed: u64, session: u64, part: u64) -> NumpyGenerator {
+    NumpyGenerator::new(mixed(mixed(mixed(seed) ^ session) ^ part))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use runner_plugin_testing::files::Named;
     use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
     use super::*;
-    use crate::draw::generator;
+    use crate::words::generator;
 
     fn wanted(number: u64, tokens: u32) -> TextRequest {
         TextRequest { random: generator(7, number, 0), tokens }
@@ -327,5 +334,19 @@ mod tests {
         let writer = Writer::open(&files).expect("a writer");
         let written = writer.write(&StandIn, &[wanted(1, 9)]).expect("texts");
         assert_eq!(written[0].1, 9);
+    }
+
+    #[test]
+    fn every_part_of_every_session_draws_its_own_numbers() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..8 {
+            for session in 0..64 {
+                for part in 0..8 {
+                    let drawn = generator(seed, session, part).integers(0, u64::MAX);
+                    assert_eq!(generator(seed, session, part).integers(0, u64::MAX), drawn);
+                    assert!(seen.insert(drawn), "{seed}, {session}, {part}");
+                }
+            }
+        }
     }
 }

@@ -7,8 +7,8 @@ use runner_plugin::random::Python;
 use runner_plugin::{Error, Files};
 use serde_json::Value;
 
-use crate::config::Config;
-use crate::prompt::QuestionText;
+use crate::Config;
+use crate::QuestionText;
 use crate::row::Row;
 use crate::table::Table;
 use crate::task::{Context, Source, Task};

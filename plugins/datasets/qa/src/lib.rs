@@ -8,9 +8,7 @@
 //! `examples` chooses the examples before them, `prompt` puts both together.
 #![deny(unsafe_code)]
 
-mod config;
 mod examples;
-mod prompt;
 mod row;
 mod table;
 mod task;
@@ -21,15 +19,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use runner_plugin::random::Python;
 use runner_plugin::requests::{fill, fingerprint};
-use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample, Tokenizer};
+use runner_plugin::{
+    Amount, Dataset, Error, Inputs, Message, Part, Prompt, Role, Sample, Tokenizer,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-pub use config::Config;
-use config::{Class, Form, Order};
 use examples::Examples;
-use prompt::prompt;
+use row::is_space;
 use table::Table;
-use task::{Answers, Context, Orders, Question, Task};
+use task::{Answers, Context, Orders, Question, Source, Task};
 
 /// The scenario's names for the files of questions and of BFCL's answers.
 const DATA: &str = "data";
@@ -314,5 +314,258 @@ fn begin_with(prompt: &mut Prompt, text: &str) {
             }
         }
         _ => {}
+    }
+}
+
+// A question and its examples as a prompt, in the three forms that lm-evaluation-harness 0.4.13
+// has (`ConfigurableTask.fewshot_context` and `build_qa_turn` of `lm_eval/api/task.py`,
+// `lm_eval/api/utils.py`).
+
+const BETWEEN: &str = "\n\n";
+
+/// The text of a question, with or without its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuestionText {
+    pub text: String,
+    /// The way its answer begins.
+    pub begins: Option<String>,
+    /// The answer, of an example.
+    pub answer: Option<String>,
+}
+
+/// A message, and the text that follows it where messages become one text.
+struct Line {
+    role: Role,
+    text: String,
+    then: String,
+}
+
+/// The prompt of a question.
+///
+/// `description` comes before everything, `delimiter` between a question and its successor.
+fn prompt(
+    form: Form,
+    description: Option<&str>,
+    delimiter: &str,
+    examples: &[QuestionText],
+    question: &QuestionText,
+) -> Prompt {
+    let mut lines = Vec::new();
+    for wording in examples.iter().chain([question]) {
+        lines.extend(turn(wording, delimiter));
+    }
+    let description = description.filter(|text| !text.is_empty());
+    let message = |role, text: String| Message::text(role, text);
+    let system = description.map(|text| message(Role::System, text.to_owned()));
+    let messages = match form {
+        Form::Text => {
+            let mut whole = description.unwrap_or_default().to_owned();
+            whole.push_str(&joined(&lines));
+            return Prompt::Text(whole);
+        }
+        Form::Turns => lines.into_iter().map(|line| message(line.role, line.text)).collect(),
+        Form::Message => {
+            let begun = lines.pop_if(|last| last.role == Role::Assistant);
+            if let Some(last) = lines.last_mut() {
+                last.then.clear();
+            }
+            let begun = begun.map(|line| message(line.role, line.text));
+            let whole = message(Role::User, joined(&lines));
+            [whole].into_iter().chain(begun).collect::<Vec<_>>()
+        }
+    };
+    Prompt::Messages(system.into_iter().chain(messages).collect())
+}
+
+fn joined(lines: &[Line]) -> String {
+    let pieces = lines.iter().flat_map(|line| [line.text.as_str(), line.then.as_str()]);
+    pieces.collect()
+}
+
+fn turn(wording: &QuestionText, delimiter: &str) -> Vec<Line> {
+    let answer = wording.answer.as_deref().filter(|answer| !answer.is_empty());
+    let begins = wording.begins.as_deref().filter(|begins| !begins.is_empty());
+    let delimited = match (answer, begins) {
+        (Some(_), None) => true,
+        (_, Some(begins)) => !wording.text.is_empty() && are_close(&wording.text, begins),
+        (None, None) => false,
+    };
+    let mut lines = vec![Line {
+        role: Role::User,
+        text: wording.text.clone(),
+        then: if delimited { delimiter.to_owned() } else { String::new() },
+    }];
+    let then = if answer.is_some() { BETWEEN } else { "" };
+    let text = match (begins, answer) {
+        (Some(begins), Some(answer)) if are_close(begins, answer) => format!("{begins} {answer}"),
+        (begins, answer) => [begins, answer].into_iter().flatten().collect(),
+    };
+    if !text.is_empty() {
+        lines.push(Line { role: Role::Assistant, text, then: then.to_owned() });
+    }
+    lines
+}
+
+fn are_close(before: &str, after: &str) -> bool {
+    !before.ends_with(is_space) && !after.starts_with(is_space)
+}
+
+// The user's configuration, and its requests that cannot be met.
+
+const MOST_SHOTS: u32 = 100;
+
+/// The user's configuration.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// The task: its files, the wording of questions, and the reference.
+    pub task: Task,
+    /// Examples before each question. Default: as many as the task has in lm-evaluation-harness.
+    pub shots: Option<u32>,
+    /// The form of prompts. Default: text, and turns for bfcl.
+    pub form: Option<Form>,
+    /// Ask about these subjects alone: of MMLU, such as `anatomy`; of MMLU-Pro its categories; of
+    /// GPQA its subdomains; of LongBench its datasets; of BFCL its categories.
+    #[serde(default)]
+    pub subjects: Vec<String>,
+    /// Ask at most this many questions of each subject, or of the file if the task has no subjects.
+    pub limit: Option<u32>,
+    /// The order of questions.
+    #[serde(default)]
+    pub order: Order,
+    /// Class of a sample.
+    #[serde(default)]
+    pub class: Class,
+    /// The seed by which examples are drawn, if the task draws them: the fourth of the harness'
+    /// `--seed`.
+    #[serde(default = "examples_seed")]
+    pub examples_seed: u64,
+    /// The seed by which the choices of GPQA are put in order: the first of the harness' `--seed`.
+    #[serde(default)]
+    pub choices_seed: u64,
+    /// Begin the answer if the task does, such as with `The best answer is`.
+    #[serde(default = "yes")]
+    pub begin_answer: bool,
+    /// Send the task's stop texts with each request, as the field `stop`. They replace
+    /// `request.stop`.
+    #[serde(default = "yes")]
+    pub stop: bool,
+    /// Output tokens to request, instead of the task's.
+    pub output_len: Option<u32>,
+}
+
+fn examples_seed() -> u64 {
+    1234
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The form of prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// One text, as the harness without a chat template.
+    Text,
+    /// A conversation in which each example is a turn, as the harness with `--apply_chat_template`.
+    Turns,
+    /// One user's message with the examples in it, as the harness with `--fewshot_as_multiturn
+    /// False` in addition.
+    Message,
+}
+
+/// The order of questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As in the file.
+    #[default]
+    File,
+    /// Shuffled by the seed, as Python's `random.shuffle` does. A question keeps its examples.
+    Shuffled,
+}
+
+/// The class of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The subject.
+    #[default]
+    Subject,
+    /// The group of the subject: of MMLU such as `stem`, of GPQA such as `Physics`, of LongBench
+    /// such as `single`.
+    Category,
+}
+
+impl Config {
+    pub fn shots(&self) -> usize {
+        let shots = self.shots.unwrap_or(self.task.facts().shots);
+        usize::try_from(shots).unwrap_or(usize::MAX)
+    }
+
+    pub fn form(&self) -> Form {
+        self.form.unwrap_or(match self.task {
+            Task::Bfcl => Form::Turns,
+            _ => Form::Text,
+        })
+    }
+
+    /// The subject of rows that do not name theirs: the only requested one.
+    pub fn only_subject(&self) -> Option<&str> {
+        match &self.subjects[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Error> {
+        let mut wrong = Vec::new();
+        let facts = self.task.facts();
+        let name = self.task.name();
+        let shots = self.shots();
+        let most = match facts.examples {
+            Source::None => 0,
+            Source::Rows(ids) => ids.len(),
+            _ => MOST_SHOTS as usize,
+        };
+        if shots > most {
+            wrong.push(match most {
+                0 => format!(
+                    "key `shots`: expected 0 or none, because the task {name} has no examples, got {shots}"
+                ),
+                most => format!(
+                    "key `shots`: expected at most {most} for the task {name}, got {shots}"
+                ),
+            });
+        }
+        if self.task == Task::Bfcl && self.form() == Form::Text {
+            wrong.push(
+                "key `form`: expected \"turns\" or none, because the questions of bfcl are conversations with tools, \
+                 got \"text\""
+                    .to_owned(),
+            );
+        }
+        if !facts.subjects && !self.subjects.is_empty() {
+            wrong.push(format!(
+                "key `subjects`: expected none, because the task {name} has no subjects"
+            ));
+        }
+        let known = self.task.known_subjects();
+        for subject in &self.subjects {
+            if !known.is_empty() && !known.contains(&subject.as_str()) {
+                wrong.push(format!(
+                    "key `subjects`: expected subjects of {name}, got `{subject}`; they are {}",
+                    known.join(", ")
+                ));
+            }
+        }
+        if self.limit == Some(0) {
+            wrong.push("key `limit`: expected at least 1, got 0".to_owned());
+        }
+        if self.output_len == Some(0) {
+            wrong.push("key `output-len`: expected at least 1, got 0".to_owned());
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(wrong.join("; "))) }
     }
 }

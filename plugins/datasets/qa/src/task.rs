@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::Row;
 use crate::table::Table;
 

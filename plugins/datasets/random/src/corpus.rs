@@ -8,7 +8,7 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Tokenizer};
 use sharegpt_file::Conversations;
 
-use crate::config::Recipe;
+use crate::Recipe;
 use crate::lengths::Lengths;
 use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 

@@ -8,7 +8,7 @@ use runner_plugin::lengths::{Choice, Distribution, Lengths as Drawable, MOST_TOK
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use sharegpt_file::Like;
 
-use crate::config::Config;
+use crate::Config;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
@@ -100,7 +100,7 @@ impl Free {
 impl Lengths {
     /// The lengths of a configuration, with a tokenizer that adds `added` tokens around a text.
     pub(crate) fn from_config(config: &Config, added: u32, seed: u64) -> Result<Self, Error> {
-        let text = config.form == crate::config::Form::Text;
+        let text = config.form == crate::Form::Text;
         if config.is_free() {
             return Ok(Self {
                 kind: Kind::Free(Box::new(Free::from_config(config, seed)?)),

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
 
-use crate::config::{Form, Recipe};
-use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
+use crate::{Form, Recipe};
 
 /// Tokens of prompts after which a call returns, so that any request fits into a plugin's memory.
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
@@ -77,7 +76,7 @@ pub(crate) fn formed(
         }
         Form::Text => {
             let texts =
-                if making.exact { exact::texts(tokenizer, ids) } else { tokenizer.decode(&ids) };
+                if making.exact { super::texts(tokenizer, ids) } else { tokenizer.decode(&ids) };
             let inputs = tokenizer.count(&texts, true);
             (texts.into_iter().map(Content::Text).collect(), inputs)
         }

@@ -4,8 +4,8 @@
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::Form;
-use crate::ids::descending;
+use crate::Form;
+use crate::descending;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Content, Drafts, ENOUGH_TOKENS, Entry, Source};
 

@@ -2,8 +2,7 @@
 //! in it. The content of a record is for the plugin; rows of Parquet are for `parquet-file`.
 #![forbid(unsafe_code)]
 
-mod packed;
 mod zstd;
 
-pub use packed::{Packing, stream};
 pub use runner_plugin::records::{Cut, Place, Record, Records, cells};
+pub use zstd::{Packing, stream};

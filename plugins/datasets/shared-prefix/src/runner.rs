@@ -14,7 +14,7 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::{Form, Shape};
-use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
+use crate::{Content, Conversation, Population, Source, decoded, encoded};
 
 /// The most draws and adjustments of a text.
 const ATTEMPTS: u32 = 20;

@@ -13,7 +13,7 @@ use runner_plugin::random::{NumpyGenerator, NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::{Form, MOST_PROMPTS, Shape};
-use crate::source::{Content, Conversation, Population, Source, decoded};
+use crate::{Content, Conversation, Population, Source, decoded};
 
 const PROMPTS_PER_GROUP: u32 = 16;
 

@@ -8,7 +8,7 @@ use runner_plugin::random::{NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::{Form, MOST_PROMPTS, Shape};
-use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
+use crate::{Content, Conversation, Population, Source, decoded, encoded};
 
 const MENDINGS: u32 = 10;
 

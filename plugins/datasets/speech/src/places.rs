@@ -118,7 +118,6 @@ fn joined(folder: &str, path: &str) -> String {
     steps.join("/")
 }
 
-/// All of a file, as text.
 pub fn text(file: &dyn File, most: u64) -> Result<String, String> {
     String::from_utf8(bytes(file, most)?).map_err(|_| "expected UTF-8".to_owned())
 }

@@ -22,7 +22,6 @@ const TOLERANCE: f64 = 1e-9;
 ///
 /// # Panics
 /// If a score differs, with the first difference; or if the file is malformed.
-#[must_use]
 pub fn agree<S: Scorer>(golden: &str) -> usize {
     let mut lines = golden.lines();
     let header: Value = serde_json::from_str(lines.next().expect("a header")).expect("JSON");
@@ -63,7 +62,6 @@ pub fn agree<S: Scorer>(golden: &str) -> usize {
 ///
 /// # Panics
 /// If it is not an object.
-#[must_use]
 pub fn exchange(value: &Value) -> Exchange {
     assert!(value.is_object(), "{value}");
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -87,7 +85,6 @@ pub fn open<S: Scorer>(config: &Value) -> Result<S, runner_plugin::Error> {
 }
 
 /// The scores that a configured scorer gives an exchange, by name; or its error, as text.
-#[must_use]
 pub fn scores<S: Scorer>(config: &Value, of: &Value) -> Value {
     let scores = open::<S>(config).and_then(|mut scorer| scorer.score(&exchange(of)));
     match scores {

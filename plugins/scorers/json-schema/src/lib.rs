@@ -29,18 +29,18 @@
 //! if there is no JSON in the answer; `json-schema` is 0 then.
 #![deny(unsafe_code)]
 
-mod find;
-mod numbers;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod valid;
 
+use std::cmp::Ordering;
+
 use judging::{Part, reference, truth, unusable};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::schema::Schema;
 
@@ -94,7 +94,7 @@ impl Scorer for ByJsonSchema {
             &of_sample
         };
         let text = self.config.part.text(exchange);
-        let found = find::json(&text, self.config.fenced);
+        let found = find_json(&text, self.config.fenced);
         let valid = match &found {
             Some(json) => valid::valid(schema, json).map_err(|error| {
                 Error::InvalidInput(format!("the answer to sample {}: {error}", exchange.id))
@@ -123,5 +123,81 @@ impl ByJsonSchema {
             let expected = format!("a JSON Schema that this scorer reads: {}", wrong.join("; "));
             unusable(exchange, reference, &expected)
         })
+    }
+}
+
+/// The JSON that an answer is, or the first one between lines of three backquotes.
+fn find_json(answer: &str, fenced: bool) -> Option<Value> {
+    serde_json::from_str(answer).ok().or_else(|| if fenced { in_a_fence(answer) } else { None })
+}
+
+fn in_a_fence(answer: &str) -> Option<Value> {
+    // The start of the block whose end is not yet found.
+    let mut begin = None;
+    let mut at = 0;
+    for line in answer.split_inclusive('\n') {
+        let is_fence = line.trim().starts_with("```");
+        match begin {
+            None if is_fence => begin = Some(at + line.len()),
+            Some(start) if is_fence => {
+                if let Ok(value) = serde_json::from_str(&answer[start..at]) {
+                    return Some(value);
+                }
+                begin = None;
+            }
+            _ => {}
+        }
+        at += line.len();
+    }
+    // An answer may end before its block does.
+    serde_json::from_str(&answer[begin?..]).ok()
+}
+
+// Numbers and equality as JSON Schema defines them: `1.0` is the integer 1, and a truth value is
+// no number.
+
+fn integer(number: &Number) -> Option<i128> {
+    (number.as_i64().map(i128::from)).or_else(|| number.as_u64().map(i128::from)).or_else(|| {
+        // Below 2^100 the conversion is exact.
+        let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
+        float.map(|float| float as i128)
+    })
+}
+
+fn compare(one: &Number, other: &Number) -> Ordering {
+    match (integer(one), integer(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => float(one).total_cmp(&float(other)),
+    }
+}
+
+/// True if a number is a multiple of another, which is larger than 0.
+fn is_multiple(number: &Number, of: &Number) -> bool {
+    match (integer(number), integer(of)) {
+        (Some(number), Some(of)) => number % of == 0,
+        (_, Some(_)) => float(number) % float(of) == 0.0,
+        (_, None) => {
+            let quotient = float(number) / float(of);
+            quotient.is_finite() && quotient.fract() == 0.0
+        }
+    }
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && (one.iter())
+                    .all(|(key, value)| other.get(key).is_some_and(|other| equal(value, other)))
+        }
+        _ => one == other,
     }
 }

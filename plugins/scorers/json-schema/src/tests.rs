@@ -1,7 +1,7 @@
 use goldens::{agree, open, scores};
 use serde_json::{Value, json};
 
-use super::ByJsonSchema;
+use super::{ByJsonSchema, *};
 
 #[test]
 fn scores_agree_with_pythons_jsonschema() {
@@ -97,4 +97,34 @@ fn references_may_be_recursive() {
     });
     assert_eq!(judged(&json!({}), &schema, "[[], [[]]]"), valid());
     assert_eq!(judged(&json!({}), &schema, "[[], [1]]")["json-schema"], json!(0.0));
+}
+
+#[test]
+fn whole_answers_and_fences() {
+    assert_eq!(find_json(" {\"a\": 1}\n", true), Some(json!({"a": 1})));
+    let answer = "Code:\n```python\nx = 1\n```\nand\n```json\n[1,\n2]\n```\n```\n3\n```";
+    assert_eq!(find_json(answer, true), Some(json!([1, 2])));
+    assert_eq!(find_json(answer, false), None);
+    assert_eq!(find_json("```\n4\n", true), Some(json!(4)));
+    assert_eq!(find_json("see ```4```", true), None);
+    assert_eq!(find_json("", true), None);
+}
+
+fn number(value: &Value) -> Number {
+    value.as_number().unwrap().clone()
+}
+
+#[test]
+fn floats_without_a_fraction_are_integers() {
+    assert!(equal(&json!([1, {"a": 2.0}]), &json!([1.0, {"a": 2}])));
+    assert!(!equal(&json!(1), &json!(true)));
+    assert!(!equal(&json!(u64::MAX), &json!(u64::MAX - 1)));
+    assert_eq!(integer(&number(&json!(1.5))), None);
+}
+
+#[test]
+fn multiples() {
+    let is = |a: Value, b: Value| is_multiple(&number(&a), &number(&b));
+    assert!(is(json!(6), json!(3)) && is(json!(7.5), json!(2.5)) && is(json!(4.0), json!(2)));
+    assert!(!is(json!(7), json!(3)) && !is(json!(7.5), json!(2)) && !is(json!(1e308), json!(1e-9)));
 }

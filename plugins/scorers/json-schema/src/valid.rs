@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::numbers::{compare, equal, integer, is_multiple};
 use crate::schema::Schema;
+use crate::{compare, equal, integer, is_multiple};
 
 /// The number of schemas that may be applied to one answer. References may lead in a circle, and
 /// alternatives may multiply.

@@ -19,7 +19,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use judging::python::split;
-use judging::{calls, reference, score, truth, unusable};
+use judging::{reference, score, truth, unusable};
 use regex_lite::Regex;
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
@@ -124,7 +124,7 @@ impl Inline {
     /// The commands of calls of tools, each with its number.
     fn commands(&self, tool_calls: &str) -> BTreeMap<&'static str, u32> {
         let mut commands = BTreeMap::new();
-        for call in calls::whole(tool_calls).iter().filter(|call| call.name == "bash") {
+        for call in judging::whole(tool_calls).iter().filter(|call| call.name == "bash") {
             let named = |key| call.arguments.get(key).filter(|value| is_true(value));
             let Some(text) = named("command").or_else(|| named("cmd")).and_then(Value::as_str)
             else {

@@ -1,11 +1,11 @@
 //! The check of calls against the right ones. Each function is one of `ast_checker.py`, with the
 //! same steps in the same order, because the result depends on the order.
 
-use judging::calls::Call;
+use judging::Call;
 use judging::shown;
 use serde_json::{Map, Value};
 
-use crate::values::{Type, equal, plain, plain_value};
+use crate::{Type, equal, plain, plain_value};
 
 /// A call that is right, and the declaration of its tool.
 pub struct RightCall<'r> {

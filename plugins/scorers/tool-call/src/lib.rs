@@ -28,13 +28,12 @@
 mod check;
 #[cfg(test)]
 mod tests;
-mod values;
 
-use judging::{calls, reference, truth, unusable};
+use judging::{reference, truth, unusable};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,10 +94,106 @@ impl Scorer for ToolCall {
             .map(|answer| check::RightCall::new(answer, &functions, self.config.underscore_to_dot))
             .collect::<Result<_, String>>()
             .map_err(|expected| wrong(&expected))?;
-        let calls = calls::read(&exchange.tool_calls);
+        let calls = judging::read(&exchange.tool_calls);
         let unparsed =
             calls.as_ref().is_none_or(Vec::is_empty) && !answers.is_empty() || calls.is_none();
         let right = calls.is_some_and(|calls| check::all_match(&answers, &calls));
         Ok(vec![truth("tool-call", right), truth("tool-call-unparsed", unparsed)])
+    }
+}
+
+/// The types that BFCL tells apart, which are Python's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    /// `None`.
+    Null,
+    /// `bool`.
+    Boolean,
+    /// `int`.
+    Integer,
+    Float,
+    /// `str`.
+    Text,
+    List,
+    /// `dict`.
+    Table,
+}
+
+impl Type {
+    pub fn from_value(value: &Value) -> Type {
+        match value {
+            Value::Null => Type::Null,
+            Value::Bool(_) => Type::Boolean,
+            Value::Number(number) if number.is_f64() => Type::Float,
+            Value::Number(_) => Type::Integer,
+            Value::String(_) => Type::Text,
+            Value::Array(_) => Type::List,
+            Value::Object(_) => Type::Table,
+        }
+    }
+
+    /// The type that a tool declares, in BFCL's words and JSON Schema's.
+    pub fn declared(name: &str) -> Option<Type> {
+        Some(match name {
+            "string" | "any" => Type::Text,
+            "integer" => Type::Integer,
+            "float" | "number" => Type::Float,
+            "boolean" => Type::Boolean,
+            "array" | "tuple" => Type::List,
+            "dict" | "object" => Type::Table,
+            _ => return None,
+        })
+    }
+}
+
+/// Python's `==`.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => tables_are_equal(one, other),
+        (Value::Bool(_) | Value::Number(_), Value::Bool(_) | Value::Number(_)) => {
+            match (integer(one), integer(other)) {
+                (Some(one), Some(other)) => one == other,
+                _ => float(one) == float(other),
+            }
+        }
+        _ => one == other,
+    }
+}
+
+fn tables_are_equal(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    one.len() == other.len()
+        && (one.iter()).all(|(key, value)| other.get(key).is_some_and(|other| equal(value, other)))
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Bool(truth) => Some(i128::from(*truth)),
+        Value::Number(number) => {
+            number.as_i64().map(i128::from).or(number.as_u64().map(i128::from))
+        }
+        _ => None,
+    }
+}
+
+fn float(value: &Value) -> f64 {
+    match integer(value) {
+        Some(integer) => integer as f64,
+        None => value.as_f64().unwrap_or(f64::NAN),
+    }
+}
+
+/// A text as it is compared: without spaces and `,./-_*^`, in lower case, with double quotes.
+fn plain(text: &str) -> String {
+    text.replace([' ', ',', '.', '/', '-', '_', '*', '^'], "").to_lowercase().replace('\'', "\"")
+}
+
+/// Makes a value's own text plain, but no text inside it.
+fn plain_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(plain(text)),
+        other => other.clone(),
     }
 }

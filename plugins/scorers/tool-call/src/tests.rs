@@ -1,7 +1,7 @@
 use goldens::{agree, scores};
 use serde_json::{Value, json};
 
-use super::ToolCall;
+use super::{ToolCall, *};
 
 #[test]
 fn scores_agree_with_bfcl() {
@@ -92,4 +92,18 @@ fn lists_of_tables_have_the_same_length_and_order() {
         let call = json!({"name": "f", "arguments": {"x": given}});
         assert_eq!(judged(&reference, &[call]).0, json!(expected), "{given}");
     }
+}
+
+#[test]
+fn equality_is_pythons() {
+    assert!(equal(&json!([1, {"a": 1.0}]), &json!([true, {"a": 1}])));
+    assert!(!equal(&json!("1"), &json!(1)));
+    assert!(!equal(&json!({"a": 1}), &json!({"a": 1, "b": 2})));
+    assert!(!equal(&json!(null), &json!(0)));
+    assert!(!equal(&json!(9_007_199_254_740_993_u64), &json!(9_007_199_254_740_992_u64)));
+}
+
+#[test]
+fn texts_are_compared_without_marks() {
+    assert_eq!(plain("April 1st, 'New-York'"), "april1st\"newyork\"");
 }

@@ -10,7 +10,6 @@ mod pattern;
 mod pooling;
 mod reply;
 pub mod responses;
-mod routes;
 pub mod speech;
 pub mod transcriptions;
 
@@ -19,13 +18,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::frames;
-use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
+use crate::{
+    Body, Error, Frame, Framing, Meaning, Prompt, Request, Sample, Sampling, ServedModel, Settings,
+};
 
 pub use messages::{further_fields, no_answer};
 pub use pooling::{Ranking, pooled, pooling, requested};
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
-pub use routes::RouteReply;
 
 /// A route of the OpenAI API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -201,6 +201,59 @@ pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         context_tokens: model.max_model_len,
     });
     Ok(served.collect())
+}
+
+/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
+/// so it is no larger than it has to be.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum RouteReply {
+    /// Of completions, chat, vectors and orders.
+    OpenAi(Reply),
+    /// Of the newer API.
+    Responses(responses::Reply),
+    /// Of speech to text.
+    Transcriptions(transcriptions::Reply),
+    /// Of text to speech.
+    Speech(speech::Reply),
+}
+
+impl Default for RouteReply {
+    fn default() -> Self {
+        Self::OpenAi(Reply::default())
+    }
+}
+
+impl RouteReply {
+    /// The state before the first frame.
+    pub fn begin(route: Route, streaming: bool) -> Self {
+        match route {
+            Route::Responses => Self::Responses(responses::Reply::default()),
+            Route::Transcriptions => Self::Transcriptions(transcriptions::Reply::begin(streaming)),
+            Route::Speech => Self::Speech(speech::Reply::begin(streaming)),
+            Route::Completions | Route::Chat => Self::default(),
+        }
+    }
+
+    /// Appends the events of a frame. `store` belongs to responses, `format` to transcriptions and
+    /// `options` to speech.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] if the frame is not of the route's API.
+    pub fn decode(
+        &mut self,
+        store: bool,
+        format: transcriptions::Format,
+        options: &speech::Options,
+        frame: &Frame<'_>,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::OpenAi(state) => decode(state, frame, events),
+            Self::Responses(state) => responses::decode(state, store, frame, events),
+            Self::Transcriptions(state) => transcriptions::decode(state, format, frame, events),
+            Self::Speech(state) => speech::decode(state, options, frame, events),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{CompatibilityCheck, Kind};
 use crate::side::Measured;
 use model::duration;
-use scenario::comparability::Fate::{self, May, Must, Silent};
+use scenario::Fate::{self, May, Must, Silent};
 use scenario::plan::{Plan, flat};
 
 /// The keys of a plan by their prefix; the longest match counts. Each scenario key declares the

@@ -255,3 +255,54 @@ fn the_energy_of_half_a_million_tokens() {
     let unknown = Devices { energy_j: None, ..devices };
     assert_eq!(of(unknown, Some(500_000), None), (None, None, Some(180_000.0)));
 }
+
+fn line(points: &[(f64, f64)]) -> Line {
+    Line::new(points.to_vec(), 1.0)
+}
+
+#[test]
+fn areas_within_an_interval() {
+    let line = line(&[(0.0, 0.0), (2.0, 20.0), (4.0, 20.0)]);
+    for (from, to, sum, covered_s) in [
+        (0.0, 4.0, 60.0, 4.0),
+        (1.0, 3.0, 35.0, 2.0),
+        (0.5, 1.0, 3.75, 0.5),
+        (-5.0, 1.0, 5.0, 1.0),
+        (3.0, 9.0, 20.0, 1.0),
+        (5.0, 9.0, 0.0, 0.0),
+    ] {
+        assert_eq!(line.area(from, to), Area { sum, covered_s }, "{from} {to}");
+    }
+    assert_eq!(line.area(1.0, 3.0).mean(), Some(17.5));
+    assert_eq!(line.area(5.0, 9.0).mean(), None);
+    assert_eq!(line.steps(1.0, 3.0).sum, 20.0, "0 for a second, then 20");
+    assert_eq!(line.within(2.0, 4.0).collect::<Vec<_>>(), [20.0, 20.0]);
+}
+
+#[test]
+fn a_long_gap_is_not_bridged() {
+    let line = line(&[(0.0, 10.0), (10.0, 10.0), (30.0, 10.0), (31.0, 10.0)]);
+    let area = line.area(0.0, 31.0);
+    assert_eq!((area.sum, area.covered_s), (110.0, 11.0));
+}
+
+#[test]
+fn counters_grow_from_change_to_change() {
+    let growth = |points: &[(f64, f64)], from, to| line(points).growth(from, to);
+    let area = |sum, covered_s| Ok(Area { sum, covered_s });
+    let even = [(0.0, 100.0), (1.0, 110.0), (2.0, 120.0)];
+    assert_eq!(growth(&even, 0.0, 2.0), area(20.0, 2.0));
+    assert_eq!(growth(&even, 0.5, 1.5), area(10.0, 1.0));
+    assert_eq!(growth(&even, -1.0, 9.0), area(20.0, 2.0));
+    // Read anew every three seconds only.
+    let seldom = [(0.0, 0.0), (1.0, 0.0), (3.0, 30.0), (4.0, 30.0), (6.0, 60.0), (7.0, 60.0)];
+    assert_eq!(growth(&seldom, 0.0, 7.0), area(60.0, 6.0));
+    assert_eq!(growth(&seldom, 2.0, 5.0), area(30.0, 3.0));
+    assert_eq!(growth(&even, 3.0, 4.0), Err("the counter did not move in this time"));
+    assert_eq!(growth(&[(0.0, 5.0), (1.0, 5.0)], 0.0, 1.0), Err("the counter does not move"));
+    assert_eq!(growth(&even[..1], 0.0, 1.0), Err("the counter was read once at most"));
+    assert_eq!(
+        growth(&[(0.0, 5.0), (1.0, 7.0), (2.0, 1.0)], 0.0, 1.0),
+        Err("the counter went back")
+    );
+}

@@ -1,7 +1,7 @@
 //! Requests for the text of a sound. This engine does not transcribe: it reads the length of a WAV
 //! file, and answers as its script says.
 
-use super::body::PromptSummary;
+use super::PromptSummary;
 use super::form::{Part, parts};
 use super::types::{Ask, Refusal, ReplyForm, Route, Sound};
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::body::PromptSummary;
+use super::PromptSummary;
 use super::types::{Ask, Refusal, Route, SpeechForm};
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@
 use prost::Message as _;
 use serde::Deserialize;
 
-use super::body::PromptSummary;
+use super::PromptSummary;
 use super::types::{Ask, Refusal, Route, TritonForm};
 use crate::grpc;
 use crate::triton::InferRequest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::body::PromptSummary;
+use super::PromptSummary;
 use crate::dialect::Dialect;
 use crate::script::{Generate, Script, Transcriptions};
 use crate::triton;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Dialect, Stream};
-use crate::ask::body::{Message, Prompt, chat_prompt, prompt};
 use crate::ask::types::{Ask, Refusal, Route};
+use crate::ask::{Message, Prompt, chat_prompt, prompt};
 
 pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body)

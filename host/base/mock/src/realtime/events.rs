@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Finish};
-use crate::ask::body::PromptSummary;
+use crate::ask::PromptSummary;
 use crate::ask::types::{Ask, Route};
 
 /// Samples a second of vLLM's sound, and of OpenAI's.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script};
 use crate::dialect;
 use crate::fault::Fault;
-use crate::limits::{possible_number, possible_span};
+use crate::serve::{possible_number, possible_span};
 use crate::transcript::{Moment, Pause, Transcript};
 use model::duration::{self, Span};
 use reader::{Located, Place, Problem, Reader, ScenarioError, parse_table};

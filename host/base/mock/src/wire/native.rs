@@ -2,7 +2,7 @@
 //! incrementally, and LMDeploy's, which share the path and little else.
 
 use super::bytes::{put, put_string};
-use super::types::{Head, Piece, Wire};
+use super::{Head, Piece, Wire};
 use crate::answer::{Answer, Finish};
 use crate::ask::types::Ask;
 use crate::script::{Counts, Script};

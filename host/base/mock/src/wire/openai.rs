@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::bytes::{put, put_string};
-use super::types::{Head, Piece, Wire};
+use super::{Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Ask, Route};
 use crate::script::{Counts, ReasoningField, Script, UsageIn};

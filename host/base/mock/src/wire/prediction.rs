@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bytes::put;
-use super::types::{Head, Piece, Wire};
+use super::{Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Job, Refusal};
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::bytes::put;
-use super::types::{Piece, Wire};
+use super::{Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Ask, SpeechForm};
 use crate::script::{Script, UsageIn};

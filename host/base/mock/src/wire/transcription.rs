@@ -2,7 +2,7 @@
 //! (<https://platform.openai.com/docs/api-reference/audio>).
 
 use super::bytes::{json, put, put_string};
-use super::types::{Head, Piece, Wire};
+use super::{Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Ask, ReplyForm, Sound};
 use crate::script::{Script, UsageIn};

@@ -1,7 +1,7 @@
 //! Answers of Triton's call `ModelStreamInfer`, from a model whose backend is vLLM
 //! (`src/utils/request.py` of Triton's `vllm_backend`): a message for each piece.
 
-use super::types::{Piece, Wire};
+use super::{Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Ask, Refusal, TritonForm};
 use crate::grpc;

@@ -336,3 +336,30 @@ proptest! {
         prop_assert!(last.abs_diff(wanted.0) <= 1 || last == 0, "{last} {wanted:?}");
     }
 }
+
+#[test]
+fn exponential_pauses_have_their_mean_and_depend_on_seed_user_and_turn() {
+    let think = Think { time: Nanos(2_000_000_000), spread: ThinkSpread::Exponential };
+    let mut all: Vec<f64> = Vec::new();
+    for user in 0..200 {
+        for turn in 1..=500 {
+            assert_eq!(think.pause(7, user, turn), think.pause(7, user, turn));
+            all.push(think.pause(7, user, turn).as_secs_f64());
+        }
+    }
+    all.sort_by(f64::total_cmp);
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!((mean - 2.0).abs() < 0.03, "{mean}");
+    let median = all[all.len() / 2];
+    assert!((median - 2.0 * 2f64.ln()).abs() < 0.03, "{median}");
+    let few: Vec<Nanos> = [(1, 0, 1), (2, 0, 1), (1, 1, 1), (1, 0, 2)]
+        .map(|(seed, user, turn)| think.pause(seed, user, turn))
+        .to_vec();
+    assert!((1..4).all(|i| few[i] != few[0]), "{few:?}");
+}
+
+#[test]
+fn constant_pauses_do_not_vary() {
+    let think = Think { time: Nanos(5), spread: ThinkSpread::Constant };
+    assert_eq!((think.pause(1, 2, 3), think.pause(4, 5, 6)), (Nanos(5), Nanos(5)));
+}

@@ -1,4 +1,5 @@
 use super::*;
+use model::units::Nanos;
 
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;
@@ -213,4 +214,19 @@ fn every_waiting_reader_is_woken() {
         worker.join().unwrap();
     }
     assert_eq!(backlog.bytes(), 0);
+}
+
+#[test]
+fn spare_frames_return_empty_with_capacity() {
+    let spares = Spares::default();
+    let mut frames = Frames::default();
+    frames.push(Nanos(1), Some("name".to_owned()), &[7; 500]);
+    let memory = frames.memory();
+    spares.put_back(frames.clone(), 100);
+    assert!(spares.take().is_none(), "it was too large");
+    spares.put_back(frames, memory);
+    let again = spares.take().unwrap();
+    assert!(again.is_empty() && again.names().is_empty());
+    assert!(again.memory() >= 500);
+    assert!(spares.take().is_none());
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::types::{Worker, passed_on};
+use super::{Worker, passed_on};
 use crate::transport::poller::Poller;
 use crate::transport::websocket::WebSocket;
 use crate::transport::{ByteStream, Connect, Connection, SHARED_BY};

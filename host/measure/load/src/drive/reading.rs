@@ -5,7 +5,6 @@
 //! orders to give up.
 
 mod conversation;
-mod streaming;
 mod watched;
 
 use std::future::{Future, poll_fn};
@@ -21,15 +20,19 @@ use tokio::time::Sleep;
 
 pub(super) use conversation::Inputs;
 
-use super::lazy_timer::LazyTimer;
-use super::types::{End, Reply, Worker};
+use super::LazyTimer;
+use super::{End, Reply, Worker};
 use crate::backlog::{Backlog, BacklogBytes, Gate};
-use crate::transport::{self, ByteStream, Connection, Head, Marks, Request, Sink, Unanswered};
+use crate::transport::poller::Readiness;
+use crate::transport::{
+    self, Broke, ByteStream, Connection, Head, Marks, Request, Sink, Unanswered,
+};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
+use watched::{Turn, until_over};
 
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
@@ -437,5 +440,83 @@ impl TokenTimer {
             alarm.change(|sleep| sleep.reset(self.clock.instant(glance)));
         }
         None
+    }
+}
+
+/// The reading of one body.
+struct Streaming<Io> {
+    reading: Reading,
+    connection: Connection<Io>,
+    marks: Rc<Marks>,
+}
+
+impl Reading {
+    /// Reads a reply that is decoded, and reports its frames as they arrive.
+    pub async fn frames<Io: ByteStream>(mut self, connection: Connection<Io>) -> FinishedReply<Io> {
+        if let Some(shared) = connection.shared() {
+            self.gate.share(shared);
+        }
+        let marks = Rc::clone(&self.marks);
+        let streaming = Streaming { marks, reading: self, connection };
+        let (Streaming { mut reading, connection, .. }, (end, at)) = until_over(streaming).await;
+        reading.is_over = true;
+        match end {
+            // Data too large for a frame is no frame.
+            End::Broke(Class::Protocol, _) => {}
+            End::Broke(..) => reading.framer.break_off(at, &mut reading.frames),
+            _ => {
+                reading.framer.finish(at, &mut reading.frames);
+                // The reply to a step may have all its content in its head.
+                if reading.framing == Framing::Whole && reading.is_step && reading.bytes == 0 {
+                    reading.frames.push(at, None, b"");
+                }
+            }
+        }
+        reading.hand_on();
+        let (excused, bytes) = (reading.timer.excused, reading.bytes);
+        FinishedReply { end, at, connection, excused, bytes }
+    }
+}
+
+impl<Io: ByteStream> Turn for Streaming<Io> {
+    fn readiness(&self) -> Option<&Rc<Readiness>> {
+        self.connection.readiness()
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
+        let reading = &mut self.reading;
+        if reading.poll_gate(cx).is_pending() {
+            return None;
+        }
+        let read = self.connection.poll_body(cx, &self.marks, reading);
+        reading.count();
+        if let Poll::Ready(read) = read {
+            let end = match read {
+                Ok(()) => End::Whole { ends_answer: reading.framing == Framing::Whole },
+                Err(broke) => broken(broke),
+            };
+            return Some((end, self.connection.last_read()));
+        }
+        if reading.is_timed()
+            && let Poll::Ready((class, what)) = reading.poll_timer(cx)
+        {
+            return Some((End::Broke(class, what), reading.timer.clock.now()));
+        }
+        reading.poll_stall(cx);
+        None
+    }
+
+    fn fetch(&self) {
+        prefetch::line(Rc::as_ptr(&self.marks));
+        self.reading.fetch();
+        self.connection.fetch();
+    }
+}
+
+/// The end of a reply that broke off, or whose data was refused.
+fn broken(broke: Broke) -> End {
+    match broke {
+        Broke::Connection(what) => End::Broke(Class::Truncated, what),
+        Broke::Refused(what) => End::Broke(Class::Protocol, what),
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::demand::{Course, Demand, First, Kind, Step};
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Reading, pause};
-use super::types::{End, Reply, Worker};
+use super::{End, Reply, Worker};
 use crate::transport::{Connect, Connection, GRPC_STATUS, Head, Marks, Request, Sink as _};
 use model::exchange::{self, Class, Open};
 use model::frame::Framing;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::types::{Job, Order};
+use super::{Job, Order};
 use crate::pace::Signal;
 use model::clock::since_process_began;
 use model::units::Nanos;

@@ -14,13 +14,13 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use super::connect::{Connect, NewConnection};
-use super::polled::Polled;
+use super::Polled;
 use super::poller::Poller;
 use super::socket::socket;
 use super::stamp::{StampedStream, Wire};
 use super::tls;
 pub use super::tls::TrustError;
+use super::{Connect, NewConnection};
 use model::clock::Clock;
 pub use model::connection::Trust;
 use model::connection::{Timestamps, Version};
@@ -102,7 +102,6 @@ impl Dial {
     }
 
     /// The same, for connections with another purpose; the first connection looks names up again.
-    #[must_use]
     pub fn afresh(&self) -> Self {
         Dial { looked_up: unasked(self.hosts.len()), ..self.clone() }
     }

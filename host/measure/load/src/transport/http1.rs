@@ -16,10 +16,10 @@ use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncWrite, ReadBuf};
 
-use super::connect::{ByteStream, NewConnection};
-use super::reply::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
 use super::stamp::Marks;
 use super::websocket::WebSocket;
+use super::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
+use super::{ByteStream, NewConnection};
 use body::Body;
 use model::units::Nanos;
 

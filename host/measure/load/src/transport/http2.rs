@@ -19,9 +19,9 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 
-use super::connect::{ByteStream, NewConnection};
-use super::reply::{Broke, Head, Sink, Unanswered};
 use super::stamp::{Marks, Wire};
+use super::{Broke, Head, Sink, Unanswered};
+use super::{ByteStream, NewConnection};
 use model::exchange;
 use model::units::Nanos;
 use outgoing::{NotedStream, Outgoing};

@@ -70,14 +70,12 @@ impl Request {
     }
 
     /// The same with the header fields of this list that it lacks.
-    #[must_use]
     pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         let missing: Vec<_> = fields.iter().filter(|(name, _)| !self.has(name)).cloned().collect();
         if missing.is_empty() { self } else { self.with(&missing) }
     }
 
     /// The same with new header fields, which depend on the time of sending.
-    #[must_use]
     pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         match self {
             Request::Http1 { head, body } => {

@@ -6,21 +6,30 @@
 //! never waits inside the library either, so a server that does not read does not keep this side
 //! from reading.
 
-pub mod handshake;
-
 use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hyper::header::{
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::{HeaderMap, StatusCode};
+use ring::digest::{self, SHA1_FOR_LEGACY_USE_ONLY};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::ReadBuf;
 use tungstenite::error::{Error, ProtocolError};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
-use super::connect::{ByteStream, NewConnection};
-use super::reply::{BUFFER, Broke, READS_IN_A_ROW, broken};
 use super::stamp::Marks;
+use super::{BUFFER, Broke, READS_IN_A_ROW, broken};
+use super::{ByteStream, NewConnection};
+use crate::transport::Head;
+use crate::transport::request::Request;
 use model::frame::FRAME_BYTES;
 use model::units::Nanos;
 
@@ -411,6 +420,84 @@ impl std::fmt::Display for Closed {
             Some(code) => write!(f, "with code {code}: {}", self.reason),
         }
     }
+}
+
+/// Appended to the client's key before the server hashes it (RFC 6455, 1.3).
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+pub struct Handshake {
+    /// The value that the server must derive from the client's key.
+    accept: String,
+    offers_protocols: bool,
+}
+
+impl Handshake {
+    /// Adds the fields of a handshake to a request.
+    pub fn begin(request: Request) -> Result<(Request, Self), String> {
+        let mut key = [0; 16];
+        let drawn = SystemRandom::new().fill(&mut key);
+        drawn.map_err(|_| "the system gives no random numbers for a handshake".to_owned())?;
+        let key = BASE64_STANDARD.encode(key);
+        let handshake = Handshake {
+            accept: accept(&key),
+            offers_protocols: request.has(&SEC_WEBSOCKET_PROTOCOL),
+        };
+        let key = HeaderValue::try_from(key).expect("it is of letters and digits");
+        let fields: [(HeaderName, HeaderValue); 4] = [
+            (CONNECTION, HeaderValue::from_static("Upgrade")),
+            (UPGRADE, HeaderValue::from_static("websocket")),
+            (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
+            (SEC_WEBSOCKET_KEY, key),
+        ];
+        Ok((request.with(&fields), handshake))
+    }
+
+    /// Checks that the server agrees.
+    ///
+    /// # Errors
+    /// If the reply does not agree; a message for people. A reply with an error status is not
+    /// checked further.
+    pub fn check(&self, head: &Head) -> Result<(), String> {
+        let Head { status, headers } = head;
+        let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+        if *status != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
+            return Err(format!(
+                "the server answered HTTP {status} and did not open a WebSocket (HTTP 101); is this the WebSocket path?"
+            ));
+        }
+        let has = |name: HeaderName| headers.contains_key(name);
+        let is_switched =
+            names(headers, &UPGRADE, "websocket") && names(headers, &CONNECTION, "upgrade");
+        let refused = if !is_switched {
+            "the server switched to another protocol than a WebSocket (HTTP 101 without `upgrade: websocket` and `connection: upgrade`)"
+        } else if says(&SEC_WEBSOCKET_ACCEPT) != Some(self.accept.as_bytes()) {
+            "the server's `sec-websocket-accept` does not belong to this client's key; is there a proxy in between that answers by itself?"
+        } else if has(SEC_WEBSOCKET_EXTENSIONS) {
+            "the server uses extensions of WebSockets (`sec-websocket-extensions`), and none were offered"
+        } else if has(SEC_WEBSOCKET_PROTOCOL) && !self.offers_protocols {
+            "the server chose a subprotocol (`sec-websocket-protocol`), and none were offered"
+        } else {
+            return Ok(());
+        };
+        Err(refused.to_owned())
+    }
+}
+
+/// Derives the value from a key by which a server shows that it speaks WebSocket.
+fn accept(key: &str) -> String {
+    let mut hash = digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+    hash.update(key.as_bytes());
+    hash.update(GUID);
+    BASE64_STANDARD.encode(hash.finish())
+}
+
+/// True if the field of this name lists this word.
+fn names(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|listed| listed.trim().eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

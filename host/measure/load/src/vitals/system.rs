@@ -16,7 +16,6 @@ pub(super) struct Id(u32);
 pub(super) struct ThreadTimes {
     /// On a core.
     pub on_cpu: Nanos,
-    /// Waiting for one.
     pub waiting: Nanos,
 }
 

@@ -47,7 +47,6 @@ pub struct Busy {
     pub name: String,
     /// On a core.
     pub cpu: f64,
-    /// Waiting for one.
     pub waiting: f64,
 }
 

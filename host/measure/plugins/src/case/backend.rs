@@ -6,7 +6,7 @@ mod steps;
 use super::dice::Dice;
 use super::given::{Ask, Reply};
 use super::reply::{self, Cutting, MESSAGES, Misdeed, Reading, ending_of};
-use super::seen::{Observations, TOLERATED};
+use super::{Observations, TOLERATED};
 use super::{damage, format};
 use crate::PluginError;
 use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};

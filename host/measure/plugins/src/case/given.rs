@@ -29,10 +29,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::files::{Files, Mistake};
 use super::format::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use super::reply::MESSAGES;
 use super::store::Store;
+use super::{Files, Mistake};
 use crate::backend::{Aside, Control, Earlier, Head, Sample, Settings};
 use crate::dataset::Amount;
 use crate::scorer::Exchange;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::format;
-use super::seen::{Observations, TOLERATED};
+use super::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::scorer::{Exchange, Judge, Scorer};
 

@@ -4,7 +4,7 @@
 use super::dice::Dice;
 use super::report::Failure;
 use super::store::Store;
-use super::{damage, expect, format, reply};
+use super::{damage, format, reply};
 use crate::backend::{Meaning, Output, Request};
 use model::frame::{Frames, Framing, LengthPrefix};
 
@@ -126,17 +126,16 @@ fn editors_newlines_are_ignored() {
     for same in ["a\nb\n", "a\nb", "a\r\nb\r\n"] {
         std::fs::write(&path, same).unwrap();
         assert_eq!(
-            expect::compare(&mut Store::open(folder.path()).unwrap(), &found, false),
+            super::compare(&mut Store::open(folder.path()).unwrap(), &found, false),
             (vec![], vec![])
         );
     }
     for other in ["a\nb\n\n", "a\n b\n", ""] {
         std::fs::write(&path, other).unwrap();
-        let (failures, _) =
-            expect::compare(&mut Store::open(folder.path()).unwrap(), &found, false);
+        let (failures, _) = super::compare(&mut Store::open(folder.path()).unwrap(), &found, false);
         assert!(matches!(failures.as_slice(), [Failure::Differs { .. }]), "{other:?}");
     }
     let (failures, written) =
-        expect::compare(&mut Store::open(folder.path()).unwrap(), &[("events.json", None)], true);
+        super::compare(&mut Store::open(folder.path()).unwrap(), &[("events.json", None)], true);
     assert!(failures.is_empty() && written[0].removed && !path.exists());
 }

@@ -1,8 +1,8 @@
 //! Rules on the load machines that made a run together.
 
 use super::{Finding, Id};
+use crate::summary::Agent;
 use crate::summary::Summary;
-use crate::summary::fleet::Agent;
 
 /// The most agents that a finding names.
 const NAMED: usize = 4;

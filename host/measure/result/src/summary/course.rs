@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::flights::Span;
+use super::Span;
 use crate::metric::{self, Reading};
 use model::units::Nanos;
 use statistics::course::{oscillation, trend};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use devices::Recording;
 use serde::{Deserialize, Serialize};
 
+use super::Fleet;
 use super::cache::Cache;
 use super::column::Column;
 use super::dataset::Dataset;
-use super::fleet::Fleet;
 use super::server::Server;
 use super::unjudged::SilentScorer;
 use crate::metric::{Objective, objective};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::requests::Requests;
+use super::Requests;
 use super::sessions::Sessions;
 use crate::figure::{Statistic, percentile_name};
 use crate::metric::{Measure, Metric, Of};
@@ -251,7 +251,7 @@ impl All<'_> {
 mod tests {
     use super::*;
     use crate::metric;
-    use crate::metric::samples::spread;
+    use crate::metric::spread;
     use proptest::prelude::*;
     use statistics::Spread;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::ServerCounts;
 use super::agents::Agents;
 use super::backlog::Waiting;
 use super::confidence::Rates;
-use super::counts::ServerCounts;
 use super::distribution::WAITING;
 use super::expected::Expectation;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
@@ -21,12 +21,12 @@ use super::telemetry::{self, AnswerTokens};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, cold, goodput, groups, scores, sessions, steady, time_slices, warmup,
+    WithFailures, cold, groups, scores, sessions, steady, time_slices, warmup,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
-use crate::metric::samples::{spread, take};
 use crate::metric::{self, CATALOGUE, Measure, Metric, Reading, Unit};
+use crate::metric::{spread, take};
 use crate::threshold::Threshold;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
@@ -56,7 +56,7 @@ pub(crate) struct Gather<'a> {
     lives: Option<Lives>,
     /// Requests that wait; only of a run at one rate.
     waiting: Option<Waiting>,
-    judged: Option<goodput::Gather>,
+    judged: Option<super::Gather>,
     steady: Option<Result<steady::Gather, SteadyState>>,
     cold: Option<cold::Gather>,
     waves: warmup::Waves,
@@ -89,7 +89,7 @@ impl<'a> Gather<'a> {
             load: Load::new(surveyed.origin),
             lives: Lives::new(&facts.run, &surveyed),
             waiting: Waiting::new(&surveyed).filter(|_| facts.run.even_rate),
-            judged: goodput::Gather::new(&facts.run.goodput),
+            judged: super::Gather::new(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| steady::Gather::new(window, filled))),
             waves: warmup::Waves::default(),
             cold: cold::Gather::new(&facts.run, &surveyed),

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::distribution::Distribution;
 use super::speculation::{Speculation, Steps};
-use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
+use crate::metric::{spread, take};
 use statistics::Spread;
 
 /// Largest number of separate groups; later ones in order are merged into one.

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Occupancy;
 use super::facts::{Loop, Run};
 use super::gaps::Gaps;
-use super::occupancy::Occupancy;
 use super::survey::SurveyResult;
 use crate::metric::Reading;
 use crate::metric::count::stopped_for_length;
@@ -209,7 +209,6 @@ pub(super) struct LifeFigures {
     pub(super) forced: bool,
     /// The number of answers.
     pub(super) count: f64,
-    /// The means of their traits.
     pub(super) means: [f64; TRAITS],
     covariances: [[f64; TRAITS]; TRAITS],
     /// The variance of the number of different lengths of prompts over other requests.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::requests::Failures;
+use super::Failures;
 use model::exchange::Reason;
 
 /// The most kinds of messages that a class reports.

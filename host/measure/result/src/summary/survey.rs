@@ -6,10 +6,10 @@
 //! the plan offers a rate, 8 bytes more, for the gaps between due times.
 
 use super::facts::{Loop, Run};
-use super::flights::{Flights, Span};
 use super::load::Arrivals;
 use super::sessions::is_of_session;
 use super::steady::{Demand, SteadyState, Window, steady};
+use super::{Flights, Span};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use statistics::blocks::Layout;

@@ -6,10 +6,10 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 
 use super::fixture::{any_run, facts, failed, ms, output_usage, reply};
-use super::*;
+use super::{Summary, *};
 use crate::metric::Source;
 use model::exchange::Kind::{End, Text};
-use model::exchange::{Class, Exchange, Phase, Usage};
+use model::exchange::{Class, Exchange, Kind, Phase, Usage};
 use model::units::Nanos;
 
 /// An answer of two pieces and four tokens.
@@ -422,4 +422,31 @@ proptest! {
         let peak = summary.concurrency.peak.unwrap_or(0) as f64;
         prop_assert!(summary.concurrency.mean_in_flight.unwrap_or(0.0) <= peak + 1e-9);
     }
+}
+
+#[test]
+fn answers_without_a_count_are_not_in_its_mean() {
+    let mut run: Vec<_> =
+        (0..3).map(|index| reply(index, 1000, &[(1050, Kind::Text, None, 4)])).collect();
+    assert!(Summary::new(&facts(), &run).counts.is_empty());
+    run[0].counts.insert("image-tokens".to_owned(), 5);
+    run[1].counts.insert("image-tokens".to_owned(), 0);
+    run[1].counts.insert("searches".to_owned(), u64::MAX);
+    run[2].counts.insert("searches".to_owned(), 1);
+    let counts = Summary::new(&facts(), &run).counts;
+    assert_eq!(counts["image-tokens"], ServerCount { answers: 2, total: 5, mean: 2.5 });
+    assert_eq!(counts["searches"].total, u64::MAX);
+    assert_eq!(counts.len(), 2);
+}
+
+#[test]
+fn time_is_dealt_to_the_spans_it_lies_in() {
+    let mut occupancy = Occupancy::new(Nanos(10), 4);
+    occupancy.add(Nanos(2), Nanos(5));
+    occupancy.add(Nanos(5), Nanos(35));
+    occupancy.add(Nanos(10), Nanos(20));
+    occupancy.add(Nanos(38), Nanos(99));
+    occupancy.add(Nanos(7), Nanos(7));
+    let nanos: Vec<f64> = occupancy.seconds().iter().map(|s| (s * 1e9).round()).collect();
+    assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
 }

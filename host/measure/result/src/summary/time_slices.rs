@@ -12,11 +12,11 @@
 
 use std::collections::BTreeMap;
 
+use super::Occupancy;
 use super::distribution::Distribution;
-use super::occupancy::Occupancy;
 use super::survey::SurveyResult;
-use crate::metric::samples::{spread, take};
 use crate::metric::{self, Measure, Metric, Reading, Walk};
+use crate::metric::{spread, take};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use statistics::Spread;

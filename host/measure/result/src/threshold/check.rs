@@ -8,7 +8,7 @@
 
 use super::{Checked, Threshold};
 use crate::figure::Figure;
-use crate::figure::read::scores_there_are;
+use crate::figure::scores_there_are;
 use crate::finding::Verdict;
 use crate::metric::{self, Of};
 use crate::summary::Summary;

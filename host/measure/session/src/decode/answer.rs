@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::Fault;
-use super::spool::{Extent, Spool};
+use super::{Extent, Spool};
 use load::drive::demand::Demand;
 use model::exchange::{
     Class, Event, GATEWAY_OVERHEAD, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,

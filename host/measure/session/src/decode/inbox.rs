@@ -14,8 +14,8 @@ use crossbeam_channel::{Receiver, Sender};
 use http::header::HeaderMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::WayBack;
 use super::answer::Answer;
-use super::way_back::WayBack;
 use crate::lock;
 use crate::sessions::{Interest, Sessions};
 use load::backlog::{Backlog, BacklogBytes};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Fault;
-use super::way_back::WayBack;
+use super::WayBack;
 use crate::authenticate::http_request;
 use crate::clean_up::CleanUps;
 use crate::lease::Refusals;

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::inbox::Inbox;
 use super::{DecodeState, Decoder};
-use crate::record_queue::RecordQueue;
+use crate::pending::RecordQueue;
 use model::clock::Clock;
 use model::frame::Frames;
 use model::units::Nanos;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::shown::shown;
+use super::shown;
 use super::{DrawnSession, PLACEHOLDER, Question, Request};
 use crate::sessions::graph::quotes;
 use crate::stages::treatment;

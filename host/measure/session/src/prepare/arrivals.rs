@@ -1,7 +1,7 @@
 //! Due times that a dataset sets, read from its samples before the run. So they are known as with
 //! any other arrival, and equal in each slice of a plan.
 
-use super::draw::{BATCH, spares};
+use super::{BATCH, spares};
 use model::arrival::{Arrival, MOST_TIMES};
 use model::units::Nanos;
 use plugins::PluginError;

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::item::Item;
+use super::Item;
 use super::writer::Writer;
 use crate::pending::{PendingRequest, prompt_bytes};
-use crate::sessions::beginnings::Beginnings;
+use crate::sessions::Beginnings;
+use crate::sessions::Entry;
 use crate::sessions::graph::{Graph, MOST, Policy, trace};
 use crate::sessions::lanes::Passes;
-use crate::sessions::place::Entry;
 use model::exchange::Phase;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use super::front;
-use super::item::{Item, ReadyRequest};
 use super::masked::MaskedSecrets;
+use super::{Item, ReadyRequest};
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
-use crate::decode::way_back::outgoing;
+use crate::decode::outgoing;
 use crate::lease::Prepared;
 use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};

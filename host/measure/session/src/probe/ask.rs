@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-use super::shape::shape;
+use super::shape;
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
 use crate::decode::inbox::seen_head;

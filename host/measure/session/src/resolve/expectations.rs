@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::ahead::path_of;
+use super::path_of;
 use super::{Faults, Source};
 use model::nearest;
 use model::simulation::simulated_acceptance;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Faults, Resolution, Selection, Source, ahead};
+use super::{Faults, Resolution, Selection, Source};
 use model::plugin::Kind;
 use model::timings::Timings;
 use plugins::sandbox::{Grants, LogBook};
@@ -23,7 +23,7 @@ pub struct Judges {
 /// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names
 /// at least one scorer.
 pub fn judges(source: &Source) -> Result<Judges, Faults> {
-    let ahead::Ahead { plugins, tokenizer, .. } = ahead::read(source, &Timings::default());
+    let super::Ahead { plugins, tokenizer, .. } = super::read_ahead(source, &Timings::default());
     let mut resolution = Resolution::new(source, plugins);
     let mut scorers = resolution.scorers();
     for entry in &source.plugins {

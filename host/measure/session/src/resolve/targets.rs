@@ -1,8 +1,8 @@
 //! Targets of requests: addresses and connections.
 
 use super::Resolution;
-use super::ahead::path_of;
 use super::defaults::narrow;
+use super::path_of;
 use model::connection::{Trust, Version};
 use model::places::AllowedHost;
 use model::session::Cache;

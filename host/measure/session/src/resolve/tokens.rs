@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::measured::measure;
-use super::{Faults, ResolvedRun, Source, ahead, kept, resolve_timed};
+use super::{Faults, ResolvedRun, Source, kept, resolve_timed};
 use crate::prompts;
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
@@ -101,7 +101,7 @@ pub(super) fn open(source: &Source) -> Result<Counting, String> {
     let Some(entry) = &source.scenario.tokenizer.path else {
         return Ok(find(&candidates(source), cache(source).as_ref()));
     };
-    let path = ahead::path_of(source, entry);
+    let path = super::path_of(source, entry);
     let of_path = || Counting::open(path.display().to_string(), &path);
     match repository(&entry.value).filter(|_| !path.exists()) {
         None => of_path(),

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::beginnings::Beginnings;
+use super::Beginnings;
 use super::history::{
     Conversation, ReplyContent, call_ids, first_messages, keep_calls, result_count,
 };

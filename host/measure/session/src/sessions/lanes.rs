@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::Place;
 use super::graph::{Entered, Graph, Primer};
-use super::place::Place;
 use crate::lock;
 use crate::parts::RunError;
 use crate::pending::SessionSalt;

@@ -265,7 +265,7 @@ pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Fa
 
 /// A share such as `2%`, at most 100%.
 pub(super) fn share(text: &str) -> Option<f64> {
-    let share = model::share::hundredths(text.trim().strip_suffix('%')?)?;
+    let share = model::number::hundredths(text.trim().strip_suffix('%')?)?;
     (0.0..=1.0).contains(&share).then_some(share)
 }
 

@@ -12,7 +12,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, Args, Command, CommandFactory, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use super::line::Line;
+use super::Line;
 use super::places;
 use crate::cli::flags::{backends, datasets};
 use crate::cli::{Cli, run};

@@ -12,14 +12,14 @@ use session::live::Live;
 use session::stages::StartedRun;
 use session::{MeasuredRun, Record, Source, Threads, resolve};
 
-use super::super::dashboard::screen;
+use super::super::dashboard;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::measure::{Overseer, Place, environment, teller};
 use super::super::print::tell;
 use super::super::watch::{Displays, Onlooker};
 use super::Fleet;
-use super::agent::{RunInterrupts, take_part};
+use super::{RunInterrupts, take_part};
 
 /// The interval at which an overseer looks at a run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -162,7 +162,7 @@ impl Monitor for RunDisplay<'_> {
             Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
             Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
         };
-        if screen::is_up() { self.waiting.push(message) } else { tell(message) }
+        if dashboard::is_up() { self.waiting.push(message) } else { tell(message) }
     }
 
     fn made(&mut self, local: Result<(), Failure>) {

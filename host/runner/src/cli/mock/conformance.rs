@@ -23,7 +23,7 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Fa
     let by_name: BTreeMap<String, Case> =
         (cases.into_iter()).map(|case| (case.name.clone(), case)).collect();
     let by_name = Arc::new(by_name);
-    let _ = load::descriptors::allow(u64::MAX);
+    let _ = load::thread_group::allow(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(system)?.block_on(async {
         let known = Arc::clone(&by_name);

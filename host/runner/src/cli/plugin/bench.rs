@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::options::{Form, Sandbox};
 use super::test;
+use super::{Form, Sandbox};
 use crate::cli::failure::{Exit, Failure};
 use model::clean;
 use model::plugin::Kind;

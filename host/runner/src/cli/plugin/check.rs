@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::facts::{self, Description, row};
-use super::options::{Folders, Form, Sandbox, meant, raised_by};
+use super::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::facts::{self, Description, row};
-use super::options::{Folders, Form, Sandbox, meant};
+use super::{Folders, Form, Sandbox, meant};
 use crate::author::keys::example;
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::options::{Folders, Form, shipped_alone};
+use super::{Folders, Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
 use crate::cli::flags::{backends, datasets};

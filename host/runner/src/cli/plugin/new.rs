@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::options::Form;
+use super::Form;
 use crate::author::name::Name;
 use crate::author::{Language, editor, project, template};
 use crate::cli::failure::Failure;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
-use super::options::{Form, shipped_alone};
 use super::test::{self, component, text};
+use super::{Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::TargetKeys;

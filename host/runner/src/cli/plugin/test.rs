@@ -3,7 +3,7 @@
 mod junit;
 pub(super) mod text;
 
-use super::options::{Sandbox, shipped_alone};
+use super::{Sandbox, shipped_alone};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use load::pace::Signal;
 use model::exchange::Phase;
 use reader::{Located, Problem};
-use session::resolve::extent::{Extent, MOST};
+use session::resolve::{Extent, MOST};
 use session::{Faults, ResolvedRun, Source, resolve};
 
 use crate::cli::agreement::agreed;

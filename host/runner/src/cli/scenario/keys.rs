@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::super::failure::Failure;
-use super::super::plugin::options::Form;
+use super::super::plugin::Form;
+use scenario::Fate;
 use scenario::Key;
-use scenario::comparability::Fate;
 
 /// List the keys of scenarios: type, default, flag, variable, documentation
 #[derive(Clone, Debug, clap::Args)]

@@ -256,3 +256,75 @@ fn phases_before_the_first_token_are_the_servers() {
         assert!(prefill.to <= decoding.x + 1e-9, "{prefill:?} {decoding:?}");
     }
 }
+
+fn row(share: f64, interval: Option<[f64; 2]>, is_better: Option<bool>) -> Difference {
+    Difference {
+        name: format!("option {share}"),
+        share,
+        interval,
+        is_better,
+        text: format!("{share}"),
+    }
+}
+
+#[test]
+fn the_axis_holds_every_difference_and_no_endless_interval() {
+    for (rows, ends) in [
+        (vec![row(0.1, Some([0.05, 0.15]), Some(true))], (-0.02, 0.16)),
+        (vec![row(0.0, Some([-0.9, 9.0]), None)], (-2.0, 10.0)),
+        (
+            vec![
+                row(0.02, Some([-0.1, 0.12]), None),
+                row(0.03, Some([-0.08, 0.1]), None),
+                row(0.2, Some([-0.9, 9.0]), None),
+                row(-0.1, Some([-0.9, 9.0]), None),
+            ],
+            (-0.3, 0.3),
+        ),
+        (vec![row(-0.2, None, Some(false))], (-0.2, 0.05)),
+    ] {
+        let (low, high) = super::ends(&rows);
+        assert!((low - ends.0).abs() < 0.011, "{low} {ends:?}");
+        assert!((high - ends.1).abs() < 0.041, "{high} {ends:?}");
+        assert!(low <= 0.0 && high > 0.0);
+        assert!(rows.iter().all(|row| (low..=high).contains(&row.share)));
+    }
+}
+
+#[test]
+fn each_difference_is_a_row_with_a_name_a_point_and_an_interval() {
+    let forest = Forest {
+        name: "gains".to_owned(),
+        title: String::new(),
+        note: String::new(),
+        x: String::new(),
+        zero: "baseline".to_owned(),
+        rows: vec![row(0.1, Some([0.05, 0.15]), Some(true)), row(-0.2, None, Some(false))],
+    };
+    let chart = chart(&forest);
+    let keys: Vec<&str> = chart.keys.iter().map(|key| &*key.label).collect();
+    assert_eq!(keys, ["better", "worse"], "only what is drawn");
+    let svg = svg(&chart, Look { width: Width::Narrow, log: false, alone: None });
+    let wide = Forest {
+        rows: vec![
+            row(0.01, Some([-0.02, 0.04]), None),
+            row(0.02, Some([-0.02, 0.04]), None),
+            row(0.1, Some([-0.6, 9.0]), None),
+        ],
+        ..forest
+    };
+    let labels = super::chart(&wide).rows.labels;
+    assert_eq!(labels, ["option 0.01", "option 0.02", "option 0.1 (-60 % to +900 %)"]);
+    for name in ["option 0.1", "option -0.2", "baseline"] {
+        assert!(svg.contains(&format!(">{name}</text>")), "{name}");
+    }
+    assert_eq!(svg.matches("class=\"spot\"").count(), 1);
+    assert_eq!(svg.matches("class=\"cross\"").count(), 1);
+    assert_eq!(svg.matches("class=\"fill\"").count(), 1, "one interval");
+    // The first tick's label begins within the drawing.
+    let at = svg.find(">-20%</text>").unwrap();
+    let label = &svg[svg[..at].rfind("<text").unwrap()..at];
+    let middle: f64 =
+        label.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(middle >= 12.0, "{label}");
+}

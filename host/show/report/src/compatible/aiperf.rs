@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use statistics::{Figures, Ranked, Spread};
 
 use super::Tool;
-use super::seen::{Rules, ToolRequest};
+use super::{Rules, ToolRequest};
 
 /// The percentiles of AIPerf's statistics, in percent.
 const PERCENTILES: [f64; 9] = [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0];

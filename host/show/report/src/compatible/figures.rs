@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::seen::ToolRequest;
+use super::ToolRequest;
 use super::{Detail, Keep, Request, Tool};
 use model::exchange::Outcome;
 use model::units::Nanos;

@@ -1,7 +1,6 @@
 //! A page as one HTML file. Templates are constants, and [`Html::put`] escapes every value, so
 //! foreign text is never an element.
 
-mod chart;
 mod frame;
 
 use std::fmt::Display;
@@ -11,7 +10,7 @@ pub(super) use frame::source;
 
 use super::slug::Slugs;
 use super::{Block, Cell, Document, Figure, Fit, Heading, Span, Table, Text, Tone, headings};
-use crate::chart::{Tone as Mark, escape, swatch};
+use crate::chart::{Chart, Form, Look, Side, Tone as Mark, Width, escape, svg, swatch};
 use result::finding::Finding;
 use result::metric::Metric;
 
@@ -353,5 +352,84 @@ fn class(tone: Tone) -> &'static str {
         Tone::Plain => "",
         Tone::Good => "better",
         Tone::Bad => "worse",
+    }
+}
+
+impl Html<'_> {
+    /// A chart, drawn for every width and scale, with its data.
+    fn chart(&mut self, chart: &Chart) {
+        let name = self.slugs.next(&chart.name);
+        let form = match chart.form {
+            Form::Half => "half",
+            Form::Full => "full",
+        };
+        let log_first = chart.log.is_some_and(|log| log.first);
+        self.put(
+            "<figure class=\"chart-box {}{}\" id=\"{}\"",
+            &[&form, &if log_first { " log" } else { "" }, &name],
+        );
+        // The switch of runs hides keys by their place.
+        let labels = chart.keys.iter().map(|key| &key.label);
+        if !self.series.is_empty() && labels.eq(self.series) {
+            self.put(" data-runs", &[]);
+        }
+        self.put(
+            ">\n<figcaption><div class=\"chart-top\"><h3 id=\"{}-head\">{}</h3>",
+            &[&name, &chart.title],
+        );
+        if let Some(log) = chart.log {
+            let axis = match log.side {
+                Side::X => "horizontal",
+                Side::Y => "vertical",
+            };
+            self.put(
+                "<div class=\"scales\" role=\"group\" aria-label=\"Scale of the {} axis\" hidden><button type=\"button\" data-scale=\"linear\" aria-pressed=\"{}\">linear</button><button type=\"button\" data-scale=\"log\" aria-pressed=\"{}\">log</button></div>",
+                &[&axis, &!log_first, &log_first],
+            );
+        }
+        self.put("</div><p>{}</p></figcaption>\n", &[&chart.note]);
+        if chart.keys.len() > 1 {
+            self.put("<ul class=\"legend\" aria-label=\"Shown in the chart\">", &[]);
+            for (place, key) in chart.keys.iter().enumerate() {
+                self.put("<li class=\"k{}\" data-key=\"{}\">", &[&place, &place]);
+                self.mark(key.tone);
+                self.put("<span>{}</span></li>", &[&key.label]);
+            }
+            self.put("</ul>\n", &[]);
+        }
+        // Where keys step from first: the median of a distribution.
+        let mut labels = chart.rows.labels.iter();
+        let start = labels.position(|label| label == "P50").unwrap_or(0);
+        self.put(
+            "<div class=\"plot\" data-snap=\"{}\" data-start=\"{}\" data-label=\"{}-head\">",
+            &[&chart.rows.snap.name(), &start, &name],
+        );
+        let renamed = Chart { name, ..chart.clone() };
+        for width in [Width::Wide, Width::Narrow] {
+            for log in [false, true] {
+                if !log || chart.log.is_some() {
+                    let alone = None;
+                    self.put_own(&svg(&renamed, Look { width, log, alone }));
+                }
+            }
+        }
+        self.put(
+            "<div class=\"tip\" hidden></div></div>\n<details><summary>Data of this chart<span class=\"unseen\">: {}</span></summary>\n\
+             <div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Data: {}\"><table><thead><tr><th scope=\"col\">{}</th>",
+            &[&chart.title, &chart.title, &chart.rows.head],
+        );
+        for (_, column) in chart.columns() {
+            self.put("<th scope=\"col\">{}</th>", &[&column.head]);
+        }
+        self.put("</tr></thead><tbody>\n", &[]);
+        for (row, label) in chart.rows.labels.iter().enumerate() {
+            self.put("<tr><th scope=\"row\">{}</th>", &[label]);
+            for (_, column) in chart.columns() {
+                let cell = column.cells.get(row).and_then(Option::as_ref);
+                self.put("<td>{}</td>", &[&cell.map_or("", |cell| &cell.text)]);
+            }
+            self.put("</tr>\n", &[]);
+        }
+        self.put("</tbody></table></div></details>\n</figure>\n", &[]);
     }
 }

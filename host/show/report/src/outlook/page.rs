@@ -1,12 +1,11 @@
 //! An outlook as a page: its facts, its histograms, and the best possible hits of a prefix cache.
 
-use super::charts::charts;
+use super::charts;
 use super::text::{facts, title};
 use crate::document::{Block, Document, Table, pair};
 use model::number::{count, percent};
 use runs::outlook::Outlook;
 
-/// The page of an outlook.
 pub fn page(outlook: &Outlook) -> Document {
     let mut page = Document::new("Plan", title(outlook));
     page.heading(2, "Requests");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::charts::range;
+use super::range;
 use crate::plain;
 use model::number::{bytes, count, percent, plural, short};
 use result::summary::Tokenizer;

@@ -1,6 +1,6 @@
 //! One run on a page: its subject, its verdict, its figures, its failures, how it was made.
 
-use super::{figures, parts, plan};
+use super::{figures, plan};
 use crate::charts::RunView;
 use crate::document::{Block, Cell, Document, Pair, Span, Table, Text, pair, pairs};
 use crate::label::engine;
@@ -215,7 +215,7 @@ pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
         page.heading(level, "How sure, every figure (95 %)");
         page.table(sure);
     }
-    let parts = parts::parts(summary).into_iter().map(|(title, words, pairs)| {
+    let parts = super::parts(summary).into_iter().map(|(title, words, pairs)| {
         let words = words.map(|words| Block::Paragraph(words.into()));
         let pairs = (!pairs.is_empty()).then_some(Block::Pairs(pairs));
         let blocks = [Some(Block::heading(level, title)), words, pairs];

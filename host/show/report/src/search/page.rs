@@ -5,7 +5,7 @@ use super::{amount, conclusion, short, unit};
 use crate::chart::{Band, Chart, Rule, Side};
 use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart};
 use crate::document::{Cell, Document, Table, Text, Tone};
-use crate::saved::Searched;
+use crate::search::Searched;
 use crate::workload::{self, Workload};
 use model::number::percent;
 use search::decision::{Decided, Decision};

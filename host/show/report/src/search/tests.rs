@@ -1,5 +1,5 @@
 use super::*;
-use crate::saved::Searched;
+use crate::search::Searched;
 use crate::tests::golden;
 use ::search::gather::{Counted, Measured};
 use ::search::slo::tiers;

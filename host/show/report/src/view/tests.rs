@@ -162,3 +162,30 @@ fn requests_lie_in_the_lanes_of_their_users() {
     // Users who send single requests have no lanes.
     assert_eq!(run_of("open", &exchanges).view.lanes, None);
 }
+
+#[test]
+fn some_are_picked_evenly_and_in_any_order_the_same() {
+    let pick = |numbers: &mut dyn Iterator<Item = u64>| {
+        let mut even = Even::new(8);
+        numbers.for_each(|number| even.add(number, || number));
+        even.finish()
+    };
+    assert_eq!(pick(&mut (0..8)), (0..8).collect::<Vec<_>>());
+    let some = [0, 16, 32, 48, 64, 80, 96];
+    assert_eq!(pick(&mut (0..100)), some);
+    assert_eq!(pick(&mut (0..100).rev()), some);
+    // A slice has gaps.
+    assert_eq!(pick(&mut (0..50).map(|n| n * 2 + 1)).len(), 7);
+}
+
+#[test]
+fn the_largest_are_the_same_in_any_order() {
+    let pick = |numbers: &mut dyn Iterator<Item = u64>| {
+        let mut largest = Largest::new(3);
+        numbers.for_each(|number| largest.add(Nanos(number % 7), number, || number));
+        largest.finish()
+    };
+    assert_eq!(pick(&mut (0..20)), [6, 13, 5]);
+    assert_eq!(pick(&mut (0..20).rev()), [6, 13, 5]);
+    assert_eq!(pick(&mut (0..2)), [1, 0]);
+}

@@ -14,7 +14,7 @@ use super::Timing;
 use super::driver::{Command, Driver, View};
 use crate::identity::{self, TOKENS_DIFFER};
 use crate::place::Place;
-use crate::rendezvous::agent::Agent as State;
+use crate::rendezvous::Agent as State;
 use crate::token::Token;
 use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
 

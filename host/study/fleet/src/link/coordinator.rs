@@ -13,9 +13,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::board::Board;
+use super::Board;
+use super::Lobby;
 use super::hub::{Command, Hub, LEAVE, Links};
-use super::lobby::Lobby;
 use super::peer::{self, Context};
 use super::{Timing, lock};
 use crate::clock::{ClockStep, Estimate};

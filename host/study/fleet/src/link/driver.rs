@@ -14,11 +14,11 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::agent::JoinError;
-use super::stream::{Reader, write};
+use super::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::identity::{TOKENS_DIFFER, meaning, name};
 use crate::records::{NOTHING, Outgoing, RecordsError, WINDOW, seal};
-use crate::rendezvous::agent::Agent as State;
+use crate::rendezvous::Agent as State;
 use crate::wire::{BODY, Bound, Finished, Frame, Hello, Interrupt, Message, Welcome};
 
 /// The first pause between two attempts to connect; each further one is twice as long.

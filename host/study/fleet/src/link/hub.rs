@@ -9,7 +9,7 @@ use model::clock::Clock;
 use model::units::Nanos;
 use tokio::sync::{mpsc, oneshot};
 
-use super::board::Board;
+use super::Board;
 use super::coordinator::{Ending, Outcome, ReadyAgent, Refusal};
 use super::lock;
 use crate::records::Incoming;

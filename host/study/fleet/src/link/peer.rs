@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::Guest;
 use super::hub::Note;
-use super::lobby::Guest;
-use super::stream::{Reader, write};
+use super::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::clock::Exchange;
 use crate::records::{Incoming, RecordsError};

@@ -1,16 +1,24 @@
 //! Whole fleets on this machine: real sockets, real TLS, and a proxy that cuts connections.
 
-mod bench;
-mod proxy;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use model::units::Nanos;
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::*;
-use crate::rendezvous::Event;
+use crate::place::{Place, Starter};
+use crate::rendezvous::{Event, Rules};
+use crate::token::Token;
 use crate::wire::Interrupt;
-use bench::{BEGAN, Setup, append, content, events, ready, rules, token};
-use proxy::Proxy;
+use model::clock::Clock;
 
 #[tokio::test]
 async fn four_agents_are_one_run() {
@@ -375,4 +383,292 @@ async fn another_coordinator_at_the_address_does_not_end_an_agent() {
         Err(JoinError::Lost { why, .. }) => assert!(why.contains("tokens differ"), "{why}"),
         ended => panic!("{ended:?}"),
     }
+}
+
+/// A fault of the open connections.
+#[derive(Clone, Copy)]
+enum Fault {
+    Cut,
+    Freeze,
+}
+
+/// A proxy that cuts each connection after this number of bytes of both directions together.
+struct Proxy {
+    port: u16,
+    connections: Arc<AtomicU32>,
+    cut: watch::Sender<Fault>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Proxy {
+    async fn new(to: u16, most: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicU32::new(0));
+        let (cut, cuts) = watch::channel(Fault::Cut);
+        let counted = Arc::clone(&connections);
+        let task = tokio::spawn(async move {
+            loop {
+                let (near, _) = listener.accept().await.unwrap();
+                counted.fetch_add(1, Ordering::Relaxed);
+                let Ok(far) = TcpStream::connect(("127.0.0.1", to)).await else { continue };
+                tokio::spawn(pass(near, far, most, cuts.clone()));
+            }
+        });
+        Proxy { port, connections, cut, task }
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn connections(&self) -> u32 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    fn cut(&self) {
+        self.cut.send_replace(Fault::Cut);
+    }
+
+    /// Passes no more bytes on open connections, and closes none.
+    fn freeze(&self) {
+        self.cut.send_replace(Fault::Freeze);
+    }
+}
+
+async fn pass(
+    mut near: TcpStream,
+    mut far: TcpStream,
+    most: usize,
+    mut cuts: watch::Receiver<Fault>,
+) {
+    let (mut there, mut back) = (vec![0; 10_007], vec![0; 10_007]);
+    let mut passed = 0;
+    cuts.mark_unchanged();
+    while passed < most {
+        let (from, length) = tokio::select! {
+            read = near.read(&mut there) => (true, read.unwrap_or(0)),
+            read = far.read(&mut back) => (false, read.unwrap_or(0)),
+            Ok(()) = cuts.changed() => {
+                let fault = *cuts.borrow();
+                match fault {
+                    Fault::Cut => return,
+                    Fault::Freeze => std::future::pending().await,
+                }
+            }
+        };
+        let kept = length.min(most - passed);
+        passed += kept;
+        let written = if from {
+            far.write_all(&there[..kept]).await
+        } else {
+            near.write_all(&back[..kept]).await
+        };
+        if length == 0 || written.is_err() {
+            return;
+        }
+    }
+}
+
+/// The time when the run began, as rank 0 gives it.
+const BEGAN: &str = "2026-01-02T03:04:05Z";
+
+/// Short enough for tests, and long enough for a busy machine.
+fn timing() -> Timing {
+    Timing {
+        handshake: Duration::from_secs(10),
+        first_byte: Duration::from_secs(3),
+        ping: Duration::from_millis(50),
+        first_pings: Duration::from_millis(2),
+        first: 8,
+        silence: Duration::from_secs(10),
+        grace: Duration::from_secs(2),
+        retry: Duration::from_millis(50),
+        records: Duration::from_millis(5),
+    }
+}
+
+fn token(digit: char) -> Token {
+    Token::parse(&digit.to_string().repeat(64), "a test").unwrap()
+}
+
+fn rules(size: u32) -> Rules {
+    Rules {
+        version: "1.0".to_owned(),
+        size,
+        arrive: Nanos::from_secs_f64(60.0),
+        prepare: Nanos::from_secs_f64(60.0),
+        settle: Nanos::from_secs_f64(1.0),
+        grace: timing().grace.into(),
+        smallest: Nanos::from_secs_f64(10.0),
+        answers: 4,
+        measure: Nanos::from_secs_f64(10.0),
+    }
+}
+
+/// A coordinator's side of a test, with its folder.
+struct Setup {
+    folder: TempDir,
+    clock: Clock,
+    timing: Timing,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Setup { folder: tempfile::tempdir().unwrap(), clock: Clock::start(), timing: timing() }
+    }
+
+    /// The setup with this limit of silence on connections.
+    fn with_silence(mut self, silence: Duration) -> Self {
+        self.timing.silence = silence;
+        self
+    }
+
+    fn listen(&self, address: &str, digit: char) -> Listen {
+        let token = token(digit);
+        Listen { address: address.to_owned(), token, clock: self.clock, timing: self.timing }
+    }
+
+    async fn bind(&self, address: &str) -> Coordinator {
+        Coordinator::bind(self.listen(address, 'a')).await.unwrap()
+    }
+
+    /// A coordinator at a free port.
+    async fn bound(&self) -> (Coordinator, u16) {
+        let coordinator = self.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        (coordinator, port)
+    }
+
+    fn offer(&self) -> Offer {
+        let records = self.folder.path().join("records");
+        std::fs::create_dir_all(&records).unwrap();
+        Offer {
+            began: BEGAN.to_owned(),
+            order: Some("7".to_owned()),
+            records,
+            most_records: 1 << 30,
+        }
+    }
+
+    fn join(&self, port: u16, rank: u32, size: u32) -> Join {
+        let host = "127.0.0.1".to_owned();
+        Join {
+            place: Place { rank, size, host, port, starter: Starter::Explicit },
+            token: token('a'),
+            version: "1.0".to_owned(),
+            host: format!("node{rank}"),
+            clock: Clock::start(),
+            patience: Duration::from_secs(30),
+            timing: self.timing,
+        }
+    }
+
+    /// A fleet that is ready, with its agents.
+    async fn fleet(&self, size: u32) -> (ReadyFleet, Vec<Ready>) {
+        let (coordinator, port) = self.bound().await;
+        let agents = (0..size).map(|rank| tokio::spawn(ready(self.join(port, rank, size))));
+        let agents = agents.collect();
+        (coordinator.gather(rules(size), self.offer()).await.unwrap(), agents)
+    }
+
+    /// A running fleet of one agent, which joins at that port.
+    async fn running(&self, coordinator: Coordinator, port: u16) -> (Running, Member) {
+        let agent = tokio::spawn(ready(self.join(port, 0, 1)));
+        let fleet = coordinator.gather(rules(1), self.offer()).await.unwrap();
+        let running = fleet.start(self.soon());
+        (running, agent.await.unwrap().unwrap().0)
+    }
+
+    /// A moment from now, by the coordinator's clock.
+    fn soon(&self) -> Nanos {
+        self.clock.now() + Nanos(50_000_000)
+    }
+
+    fn records(&self, rank: u32) -> Vec<u8> {
+        let name = format!("records/records-{rank:04}.jsonl.zst");
+        std::fs::read(self.folder.path().join(name)).unwrap()
+    }
+}
+
+type Ready = tokio::task::JoinHandle<Result<(Member, Start, Clock), JoinError>>;
+
+/// An agent as far as its start.
+async fn ready(join: Join) -> Result<(Member, Start, Clock), JoinError> {
+    let clock = join.clock;
+    let mut member = Agent::join(join).await?;
+    member.prepared("plan", json!({"cores": 2}));
+    let start = member.ready().await?;
+    Ok((member, start, clock))
+}
+
+/// All events up to the last.
+async fn events(running: &mut Running) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(event) = running.event().await {
+        let over = event == Event::Over;
+        events.push(event);
+        if over {
+            break;
+        }
+    }
+    events
+}
+
+/// Test records: bytes that differ by rank and place.
+fn content(rank: u32, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at as u32).wrapping_mul(31).wrapping_add(rank) as u8).collect()
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    use std::io::Write;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.create(true).append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+fn address(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+/// Returns the numbers of the connections that are still in.
+fn inside(lobby: &Lobby) -> Vec<Conn> {
+    lock(&lobby.0).iter().map(|waiting| waiting.conn).collect()
+}
+
+#[test]
+fn closes_the_oldest_silent_connection() {
+    let lobby = Lobby::default();
+    let guests: Vec<Guest> =
+        (0..HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(conn as u8)).0).collect();
+    guests[0].spoke();
+    let (new, _) = lobby.enter(100, address(200));
+    assert_eq!(inside(&lobby).len(), HANDSHAKES);
+    let inside_now = inside(&lobby);
+    assert!(inside_now.contains(&0) && !inside_now.contains(&1) && inside_now.contains(&100));
+    // Where all have spoken, age decides.
+    guests.iter().for_each(Guest::spoke);
+    new.spoke();
+    let (_newer, _) = lobby.enter(101, address(201));
+    assert!(!inside(&lobby).contains(&0));
+    drop(guests);
+    assert_eq!(inside(&lobby), [100, 101]);
+}
+
+#[test]
+fn an_address_at_its_limit_loses_its_own_connection() {
+    let lobby = Lobby::default();
+    let (agent, _) = lobby.enter(1, address(1));
+    let held: Vec<Guest> =
+        (10..10 + 3 * HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(2)).0).collect();
+    let inside = inside(&lobby);
+    assert_eq!(inside.len(), 1 + MOST_OF_ADDRESS);
+    assert!(inside.contains(&1), "the oldest, of another address");
+    drop((agent, held));
 }

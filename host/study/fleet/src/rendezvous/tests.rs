@@ -390,7 +390,7 @@ fn a_stop_before_the_start_gives_up() {
 
 #[test]
 fn an_agent_repeats_its_messages() {
-    use super::agent::Agent;
+    use super::Agent;
     use crate::wire::Welcome;
 
     let welcome = |records| {

@@ -23,9 +23,9 @@ use session::{CheckedRun, LoadedRun, Record, ResolvedRun, Source, Threads, resol
 use tokio::sync::oneshot;
 
 use super::connections::{Connections, version};
-use super::error::{FleetError, make};
+use super::coordinator::{FleetError, make};
+use super::coordinator::{Interrupts, Settings};
 use super::plan::{digest, parts};
-use super::user::{Interrupts, Settings};
 use super::view::{Local, LocalPart};
 
 /// The interval at which to check for signals.

@@ -7,7 +7,7 @@ use crate::link::{Ending, Outcome};
 use model::arrival::{Due, Trace};
 use model::units::Nanos;
 use result::summary::Client;
-use result::summary::fleet::{Agent, Fleet, Lost, Moved};
+use result::summary::{Agent, Fleet, Lost, Moved};
 use runs::record::{self, Part as Records, RecordError};
 use scenario::plan::{Amount, Plan, Slice};
 use session::Measurements;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::error::{FleetError, unable};
+use super::coordinator::{FleetError, unable};
 
 /// A runtime for connections. It has a thread of its own, because a silent process counts as gone,
 /// whatever else it does.

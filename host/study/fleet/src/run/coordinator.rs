@@ -1,12 +1,16 @@
 //! Rank 0: gathers the processes, gives them one start instant, and makes one run of their
 //! measurements.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use crate::link::{self, Listen, Offer, Outcome, ReadyAgent, ReadyFleet, Refusal, Running};
+use crate::link::{
+    self, BindError, JoinError, Listen, Offer, Outcome, ReadyAgent, ReadyFleet, Refusal, Running,
+    Timing,
+};
 use crate::place::Place;
 use crate::rendezvous::{Event, Rules};
 use crate::token::Token;
@@ -14,14 +18,16 @@ use load::thread_group::ThreadGroup;
 use model::clock::Clock;
 use model::units::Nanos;
 use session::stages::StartedRun;
-use session::{CheckedRun, Measurements, Record, Threads};
+use session::{BeginError, CheckedRun, Ending, Faults, Measurements, Record, Threads};
 
 use super::agent::Agent;
 use super::combine::combine;
 use super::connections::{Connections, version};
-use super::error::{FleetError, make};
-use super::user::{Interrupts, Settings};
 use super::view::{Local, View};
+use load::pace::Signal;
+use runs::folder::FolderError;
+use runs::record::RecordError;
+use session::parts::RunError;
 
 /// Time between the message with the start instant and that instant.
 const LEAD: Nanos = Nanos(2_000_000_000);
@@ -318,4 +324,107 @@ async fn follow(size: u32, running: &mut Running, local: &Local, monitor: &mut i
             local.gate.others_are_drained();
         }
     }
+}
+
+/// The settings of every process of a fleet.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The time for which rank 0 waits for the other processes.
+    pub wait: Duration,
+    /// The largest clock error at which the run may start.
+    pub clock_error: Duration,
+    /// The time for which a machine may be out of reach before it counts as lost.
+    pub grace: Duration,
+    /// The folder for temporary files of the fleet.
+    pub scratch: PathBuf,
+}
+
+impl Settings {
+    pub(super) fn timing(&self) -> Timing {
+        Timing { grace: self.grace, ..Timing::default() }
+    }
+}
+
+/// Interrupts of a process: the first stops sending, the second gives up the replies under way.
+pub trait Interrupts {
+    /// The number of interrupts that came.
+    fn count(&self) -> u32;
+
+    /// Interrupts this process, because another one stopped the fleet for this reason.
+    fn interrupt(&self, why: &str);
+
+    /// From now on an interrupt stops this load; an earlier one stops it at once.
+    fn watch(&self, load: &Signal);
+
+    /// Ends the load. Returns the time, and whether it was interrupted.
+    fn over(&self) -> Ending;
+}
+
+/// The reason why there is no run, or no part of it.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error("cannot {operation}: {cause}")]
+    System {
+        /// The request, as a verb with its object.
+        operation: String,
+        cause: io::Error,
+    },
+    #[error("cannot make the folder `{path}`: {cause}; give a writable one with --output-dir")]
+    Folder { path: PathBuf, cause: io::Error },
+    /// Rank 0 cannot listen.
+    #[error(transparent)]
+    Listen(#[from] BindError),
+    #[error("cannot write the plan: {0}")]
+    Plan(#[from] serde_json::Error),
+    /// Processes are in the way of the run.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// Somebody interrupted this process before the run began.
+    #[error(transparent)]
+    Interrupted(Refusal),
+    /// Rank 0 cannot be reached, or does not take this process.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error("{why}")]
+    NotHandedOver {
+        /// The end of rank 0.
+        why: JoinError,
+        /// The folder with the measurements of this process, if there are any.
+        kept: Option<PathBuf>,
+    },
+    #[error(
+        "rank 0 gave `{0}` as the time when the run began; expected a time such as 2026-01-02T03:04:05Z"
+    )]
+    NoTime(String),
+    /// The scenario cannot be resolved.
+    #[error("{0}")]
+    Faults(Faults),
+    /// The named folders are not a fleet's run and its lost parts, or cannot be brought together;
+    /// the text is the whole message.
+    #[error("{0}")]
+    Merge(String),
+    /// The run's folder cannot be made.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+    /// The run, or this process's part of it, ended early.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The records cannot be brought together.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// A file of the run, or of a part of it, cannot be read or written.
+    #[error(transparent)]
+    Keep(#[from] FolderError),
+}
+
+/// Wraps the system's error for this operation.
+pub(super) fn unable(operation: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
+    let operation = operation.into();
+    move |cause| FleetError::System { operation, cause }
+}
+
+/// Makes a folder that only this user can read, with its parents.
+pub(super) fn make(path: &Path) -> Result<(), FleetError> {
+    model::private::folder(path)
+        .map_err(|cause| FleetError::Folder { path: path.to_owned(), cause })
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use model::exchange::{Exchange, Phase};
 use model::private;
 use model::units::Nanos;
-use result::summary::fleet::{Agent, Fleet};
+use result::summary::{Agent, Fleet};
 use result::summary::{Client, Summary};
 use runs::folder::{RunFolder, Status};
 use runs::record::{self, Part};
 use scenario::plan::{Plan, Slice};
 
 use super::agent::{AgentPart, PART};
-use super::error::FleetError;
+use super::coordinator::FleetError;
 use super::plan::digest;
 
 /// A folder for records during the merge.

@@ -19,7 +19,6 @@ use result::finding::Verdict;
 pub(super) struct Tables<'a> {
     pub sides: Sides<'a>,
     pub study: &'a Study,
-    /// The stages, with their fits.
     stages: Vec<(&'a StageReport, Fits)>,
     /// Every round of any stage.
     pub rounds: Vec<u32>,

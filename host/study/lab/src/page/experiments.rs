@@ -3,8 +3,8 @@
 
 use report::document::{Cell, Document, Table, Text, Tone};
 
-use super::words::{figure_of, gain_cell, judgement, number, spread};
-use super::{curves, doubts, of_model};
+use super::of_model;
+use super::{figure_of, gain_cell, judgement, number, spread};
 use crate::findings::{
     LabReport, ScenarioFacts, StudyReport, gain_text, held_text, key_of, to_show_text,
 };
@@ -47,7 +47,7 @@ pub(super) fn experiments(
         }
         rows(page, report, study, &study.against_baseline);
     }
-    curves::fronts(page, report, study, number);
+    super::fronts(page, report, study, number);
     not_shown(page, report, study);
     constraints(page, report, study);
     let drift = study.drift.as_ref();
@@ -144,7 +144,7 @@ fn table<'r>(
         let cell = |own: &ScenarioFacts| {
             let scenario = row.scenarios.iter().find(|scenario| scenario.scenario == own.name);
             let figure = scenario.and_then(|scenario| scenario.figure.as_ref()).map(spread);
-            let mark = doubts::mark(study, Some(&row.trial), &own.name);
+            let mark = super::mark(study, Some(&row.trial), &own.name);
             Cell::from(figure.map(|figure| format!("{figure}{mark}")).unwrap_or_default())
         };
         let gain = row.gain.as_ref().map(gain_text).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The gain of each trial on each scenario, with its interval, as the first picture of a page.
 
 use report::chart::Chart;
-use report::charts::forest::{self, Difference, Forest};
+use report::charts::{self, Difference, Forest};
 
-use super::words::figure_of;
+use super::figure_of;
 use crate::findings::{LabReport, StudyReport, gain_text};
 use crate::judge::{Judgement, Row};
 use crate::stat::Gain;
@@ -19,7 +19,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
         0 => String::new(),
         more => format!(" {more} more are in the tables."),
     };
-    forest::chart(&Forest {
+    charts::chart(&Forest {
         name: format!("gains-{}", number + 1),
         title: format!("Gain in {} against the baseline", figure_of(report)),
         note: format!(

@@ -7,7 +7,7 @@ use crate::expand;
 use crate::file::{Dimension, Engine, Flags, Model};
 use crate::options::{self, Names};
 use crate::template;
-use crate::value::shown;
+use crate::template::shown;
 use model::nearest;
 use reader::words::list;
 use reader::{ConfigTable, Located, Place, Problem, Reader};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::world::{Fate, World};
 use crate::keys::KEYS;
-use crate::value::shown;
+use crate::template::shown;
 use crate::{Lab, Next, Results, Scenario, Start, Trial, next};
 
 fn scenarios(names: &[&str]) -> Vec<Scenario> {

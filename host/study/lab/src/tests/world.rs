@@ -76,7 +76,7 @@ impl World {
 
     pub fn settings(&self, trial: &Trial) -> Settings {
         let mut settings: Settings = (trial.settings.iter())
-            .map(|(name, value)| (name.clone(), crate::value::shown(value)))
+            .map(|(name, value)| (name.clone(), crate::template::shown(value)))
             .collect();
         settings.insert("engine".to_owned(), self.lab.engines[trial.engine].name.clone());
         settings

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Facts, PLAIN, Question, Source};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, strip, texts, unexpected};
 
 pub const FACTS: Facts =

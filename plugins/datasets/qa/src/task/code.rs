@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Facts, PLAIN, Question, Source, Task};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, unexpected};
 
 /// `humaneval` and `humaneval_instruct`.

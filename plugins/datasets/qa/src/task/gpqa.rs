@@ -4,7 +4,7 @@ use runner_plugin::random::Python;
 use serde_json::{Value, json};
 
 use super::{Facts, Question, Source, Task};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, strip};
 
 /// `gpqa_*_generative_n_shot`.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{Facts, Question, Source, Task};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, strip};
 
 const FACTS: Facts = Facts {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Facts, PLAIN, Question};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, unexpected};
 
 pub const FACTS: Facts = Facts { output_tokens: Some(1280), ..PLAIN };

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Facts, PLAIN, Question};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::Row;
 
 /// `longbench_*`; each dataset has its own stop texts and limits.

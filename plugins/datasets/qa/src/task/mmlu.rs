@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{Facts, Question, Source, Task};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, strip, unexpected};
 
 /// The columns of the authors' CSV files.

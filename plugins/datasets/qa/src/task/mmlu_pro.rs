@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{Facts, PLAIN, Question, Source};
-use crate::prompt::QuestionText;
+use crate::QuestionText;
 use crate::row::{Row, strip, unexpected};
 
 const LETTERS: &str = "ABCDEFGHIJ";

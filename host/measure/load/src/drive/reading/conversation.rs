@@ -13,11 +13,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Sleep;
 
 use super::Reading;
-use super::streaming::broken;
+use super::broken;
 use super::watched::{Turn, until_over};
+use crate::drive::End;
+use crate::drive::Outbox;
 use crate::drive::demand::{Demand, Outgoing};
-use crate::drive::outbox::Outbox;
-use crate::drive::types::End;
 use crate::transport::poller::Readiness;
 use crate::transport::websocket::{Closed, Incoming, WebSocket};
 use crate::transport::{ByteStream, Marks};

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::drive::types::End;
+use crate::drive::End;
 use crate::transport::poller::{Ahead, Readiness, Watch};
 use model::units::Nanos;
 

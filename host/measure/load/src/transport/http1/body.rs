@@ -6,7 +6,7 @@
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 
-use crate::transport::reply::Broke;
+use crate::transport::Broke;
 
 /// The longest line of a chunk's size, in bytes.
 const LINE_BYTES: usize = 16 << 10;

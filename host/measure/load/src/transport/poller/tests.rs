@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::LocalSet;
 
-use crate::transport::polled::Polled;
+use crate::transport::Polled;
 
 /// Runs this with a poller whose loop runs beside it.
 async fn served<T>(body: impl AsyncFnOnce(Poller) -> T) -> T {

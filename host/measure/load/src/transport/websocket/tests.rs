@@ -1,5 +1,7 @@
 use super::*;
 use crate::transport::StampedStream;
+use bytes::Bytes;
+use model::connection::Version;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -375,7 +377,7 @@ async fn autobahns_cases_are_echoed() {
         let version = model::connection::Version::Http1;
         let request =
             crate::transport::Request::new(version, at, "GET", path, hyper::HeaderMap::new(), none);
-        let (request, expected) = handshake::Handshake::begin(request.unwrap()).unwrap();
+        let (request, expected) = Handshake::begin(request.unwrap()).unwrap();
         let crate::transport::Request::Http1 { head, body } = request else {
             panic!("it is of HTTP/1.1")
         };
@@ -408,4 +410,66 @@ async fn autobahns_cases_are_echoed() {
     }
     let mut socket = open("/updateReports?agent=runner").await;
     let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut Messages(Vec::new()))).await;
+}
+
+fn request(headers: HeaderMap) -> Request {
+    let at = ("http", "engine");
+    Request::new(Version::Http1, at, "GET", "/ws", headers, Bytes::new()).unwrap()
+}
+
+/// The fields of a reply that agrees.
+fn agreeing(handshake: &Handshake) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(UPGRADE, HeaderValue::from_static("WebSocket"));
+    headers.insert(CONNECTION, HeaderValue::from_static("keep-alive, Upgrade"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::try_from(&handshake.accept).unwrap());
+    headers
+}
+
+/// The example of RFC 6455, 1.3.
+#[test]
+fn accept_key_equals_the_rfc_example() {
+    assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+}
+
+#[test]
+fn handshakes_have_fresh_keys() {
+    let sent = || match Handshake::begin(request(HeaderMap::new())).unwrap().0 {
+        Request::Http1 { head, .. } => String::from_utf8(head.to_vec()).unwrap(),
+        Request::Http2(_) => panic!("it is of HTTP/1.1"),
+    };
+    let first = sent();
+    let fields = "GET /ws HTTP/1.1\r\nhost: engine\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ";
+    let key = first.strip_prefix(fields).unwrap().trim_end();
+    assert_eq!(BASE64_STANDARD.decode(key).unwrap().len(), 16);
+    assert_ne!(first, sent());
+}
+
+#[test]
+fn mismatched_handshake_reply_is_refused() {
+    let (_, handshake) = Handshake::begin(request(HeaderMap::new())).unwrap();
+    let check = |status, headers| handshake.check(&Head { status, headers });
+    assert_eq!(check(101, agreeing(&handshake)), Ok(()));
+    assert!(check(200, agreeing(&handshake)).unwrap_err().contains("HTTP 200"));
+    for (name, value, what) in [
+        (UPGRADE, Some("h2c"), "another protocol"),
+        (CONNECTION, Some("close"), "another protocol"),
+        (SEC_WEBSOCKET_ACCEPT, None, "does not belong"),
+        (SEC_WEBSOCKET_ACCEPT, Some("AAAA"), "does not belong"),
+        (SEC_WEBSOCKET_EXTENSIONS, Some("permessage-deflate"), "extensions"),
+        (SEC_WEBSOCKET_PROTOCOL, Some("realtime"), "subprotocol"),
+    ] {
+        let mut headers = agreeing(&handshake);
+        match value {
+            Some(value) => headers.insert(name.clone(), HeaderValue::from_static(value)),
+            None => headers.remove(&name),
+        };
+        let refused = check(101, headers).unwrap_err();
+        assert!(refused.contains(what), "{name}: {refused}");
+    }
+    let protocol = || [(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("realtime"))];
+    let (_, offering) = Handshake::begin(request(protocol().into_iter().collect())).unwrap();
+    let mut headers = agreeing(&offering);
+    headers.extend(protocol());
+    assert_eq!(offering.check(&Head { status: 101, headers }), Ok(()));
 }

@@ -1,7 +1,7 @@
 //! Exchanges of several requests: each reply is read in every way, and leads to the next.
 
 use super::super::given::{Ask, Reply};
-use super::super::{format, seen::Observations};
+use super::super::{Observations, format};
 use super::{explain, is_endless, misnamed, read};
 use crate::backend::{Backend, Head, Meaning, Step};
 use model::frame::Framing;

@@ -1,10 +1,10 @@
 //! Flags of other clients that this program understands, with the scenario keys that they set.
 
 use super::Takes::{Nothing, Number, Text, Whole};
-use super::changes::{
+use super::{Means, Pairs, Row, Takes};
+use super::{
     content, custom_output, distribution, groups, label, mode, model_path, resolution, served, tag,
 };
-use super::{Means, Pairs, Row, Takes};
 
 const RANDOM: &[&str] = &["random"];
 const CUSTOM: &[&str] = &["custom"];
