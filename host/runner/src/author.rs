@@ -16,7 +16,6 @@ pub mod editor;
 pub mod error;
 pub mod fresh;
 pub mod keys;
-pub mod name;
 pub mod project;
 pub mod template;
 

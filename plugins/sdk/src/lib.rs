@@ -47,17 +47,14 @@ pub mod words;
 
 pub use {schemars, serde, serde_json};
 
-pub use backend::Backend;
-pub use backend::Frame;
-pub use bindings::backend::Message as SocketMessage;
-pub use bindings::backend::Usage;
+pub use backend::{Backend, Frame};
 pub use bindings::backend::{
     Authentication, Call, Control, Credentials, Digest, Earlier, Embedded,
 };
 pub use bindings::backend::{Encoding, Framing, Hmac, Outgoing, Socket, Sound, Step};
 pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
+pub use bindings::backend::{Message as SocketMessage, Timings, Token, Usage};
 pub use bindings::backend::{Prepared, Refusal, Request, ServedModel, ServerMetric, Speculation};
-pub use bindings::backend::{Timings, Token};
 pub use bindings::dataset::{Amount, Remark, Treatment};
 pub use bindings::host::tokenizer::Facts;
 pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Media, Message};

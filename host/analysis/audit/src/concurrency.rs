@@ -1,10 +1,9 @@
 //! Rules on requests in flight: Little's law holds for every run, whatever its load.
 
-use super::Finding;
 use super::figures::{Figures, percent, shown};
 use super::id::Id;
-use super::order;
 use super::spread::Range;
+use super::{Finding, order};
 use crate::claim::Tool;
 use result::finding::Severity;
 

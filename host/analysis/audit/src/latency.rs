@@ -8,11 +8,10 @@
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
 //! 99th, and none of them lasts longer than the run.
 
-use super::Finding;
 use super::figures::{Figures, percent, shown};
 use super::id::Id;
-use super::spread;
 use super::spread::{MUCH, NOTHING, Range};
+use super::{Finding, spread};
 use crate::claim::Tool;
 use result::figure::Statistic;
 use result::finding::Severity;

@@ -23,7 +23,6 @@
 pub mod claim;
 mod concurrency;
 pub mod figures;
-pub mod github;
 mod headline;
 mod id;
 mod latency;

@@ -209,7 +209,7 @@ proptest! {
         text.splice(at..at, bytes.iter().copied());
         if let Ok(document) = claim::read("any", &text) {
             let report = documents(&[document]);
-            let _ = (text::text(&report), github::github(&report));
+            let _ = (text::text(&report), text::github(&report));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Rules on throughput: counts over the duration, the sum of parts, a peak, and the requested rate.
 
-use super::Finding;
-use super::concurrency;
 use super::figures::{Figures, percent, shown};
 use super::id::Id;
 use super::spread::{MUCH, NOTHING, Range};
+use super::{Finding, concurrency};
 use crate::claim::Tool;
 use result::finding::Severity;
 

@@ -13,8 +13,6 @@
 mod account;
 mod definition;
 mod parts;
-mod places;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,8 +20,7 @@ mod text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use account::Account;
-pub use places::Place;
+pub use account::{Account, Place};
 pub use text::text;
 
 use result::figure::Statistic;
@@ -203,7 +200,7 @@ const WHOLES: [(&str, &str); 3] = [
 /// Explains how B differs from A.
 pub fn explain(a: &Account, b: &Account) -> Explained {
     let sides = [a, b];
-    let (differences, unknown) = settings::differences(sides);
+    let (differences, unknown) = account::differences(sides);
     let mut figures = Vec::new();
     for theirs in LATENCIES {
         for statistic in STATISTICS {
@@ -221,7 +218,7 @@ pub fn explain(a: &Account, b: &Account) -> Explained {
         described: account.described.clone(),
         doubts: account.doubts.clone(),
     };
-    let equal = settings::equal(sides);
+    let equal = account::equal(sides);
     Explained { sides: [facts("A", a), facts("B", b)], differences, unknown, equal, figures }
 }
 
@@ -246,7 +243,7 @@ fn row(
         parts,
         remainder,
         places: match figure {
-            "ttft.mean" => places::of_mean_ttft(sides),
+            "ttft.mean" => account::of_mean_ttft(sides),
             _ => Vec::new(),
         },
     })

@@ -22,7 +22,6 @@ pub mod condition;
 pub mod explain;
 pub mod limits;
 mod prompts;
-pub mod repeats;
 mod row;
 mod scores;
 mod sensitivity;

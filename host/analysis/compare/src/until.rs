@@ -316,7 +316,7 @@ mod tests {
         let runs = [99, 100, 101].map(summary);
         let stopped = Stopped { because: Ended::Most, most: 3, known: vec![until.known(&runs)] };
         let figures = [until.figure];
-        let found = crate::repeats::repeats("chat", &runs, Some((stopped, &figures)));
+        let found = crate::variation::repeats("chat", &runs, Some((stopped, &figures)));
         // The table's intervals hold at any time, too.
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");

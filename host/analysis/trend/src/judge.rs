@@ -4,8 +4,7 @@ use statistics::difference::StandardError;
 use statistics::moments::squares_about;
 use statistics::{dependence, mean, variance};
 
-use crate::point::{Run, points};
-use crate::{Class, Confirmed, Key, Point, Series, Step, Verdict, is_worse};
+use crate::{Class, Confirmed, Key, Point, Run, Series, Step, Verdict, is_worse, points};
 
 /// Earlier points that a judgement needs.
 pub const LEAST_HISTORY: usize = 6;

@@ -5,9 +5,8 @@
 //! Since 2020 only root may read them unless the machine's owner says otherwise, so they are often
 //! absent. They do not count fans, disks and power supplies.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 pub const ROOT: &str = "/sys/class/powercap";
 

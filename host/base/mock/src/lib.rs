@@ -31,7 +31,6 @@ mod engine;
 mod fault;
 mod grpc;
 mod metrics;
-mod mounts;
 mod pace;
 mod prediction;
 mod prefix;
@@ -50,16 +49,15 @@ mod truth;
 mod wire;
 
 pub use ask::understand;
+pub use control::{Mounts, Page, Pages, log};
 pub use dialect::ScriptedRoute;
 pub use engine::Engine;
 pub use fault::{Breakdown, Fault, FaultKind, Selection};
-pub use mounts::{Mounts, Page, Pages, log};
 pub use script::{
     AnswerText, Counts, Generate, Headers, ReasoningField, RoleChunk, Script, ScriptError,
     Transcriptions, UsageIn,
 };
-pub use serve::{Tls, TlsError};
-pub use serve::{listen, serve, serve_connection, serve_mounts, serve_tls};
+pub use serve::{Tls, TlsError, listen, serve, serve_connection, serve_mounts, serve_tls};
 pub use simulator::Parameters;
 pub use simulator::parameters::NAMES as PARAMETERS;
 pub use transcript::{Breaks, Moment, Pause, Transcript};

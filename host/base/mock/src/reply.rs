@@ -15,8 +15,7 @@ use super::fault::{Breakdown, Mishaps};
 use super::pace::Clock;
 use super::script::{RoleChunk, Script};
 use super::transcript::{Part, PartAction, ReplyFacts, Transcript};
-use super::wire;
-use super::wire::{Piece, Wire};
+use super::wire::{self, Piece, Wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {

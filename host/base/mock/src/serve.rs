@@ -31,11 +31,10 @@ use tokio_rustls::server::TlsStream;
 
 use super::answer::Answer;
 use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route, TritonForm};
-use super::control::{inform, inform_call};
+use super::control::{Mounts, inform, inform_call};
 use super::dialect::Content;
 use super::engine::Engine;
 use super::fault::{Breakdown, Mishaps, web_page_everywhere};
-use super::mounts::Mounts;
 use super::pace::{Pace, Turn};
 use super::record::Record;
 use super::reply::{Reply, Whole};

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 use crate::located::{Located, Place};
 use crate::problem::Problem;
-use crate::reading::Reading;
+use crate::reader::Reading;
 
 /// Converts a value, or reports its fault.
 pub(crate) fn take_value<'a, 'i, T>(

@@ -22,8 +22,7 @@ pub mod stages;
 mod tests;
 
 pub use entry::{Encoder, Entry, Failed, Head, Sample, Series};
-pub use figures::{Course, Line};
-pub use figures::{Figure, Queue, ServerSeries};
+pub use figures::{Course, Figure, Line, Queue, ServerSeries};
 pub use levels::{Levels, levels};
 pub use names::Name;
 pub use page::Kind;

@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use model::duration;
-use model::nearest;
+use model::{duration, nearest};
 
 /// The parameters of an engine that answers many requests in one batch.
 ///

@@ -299,12 +299,7 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.store(true, Ordering::Release);
     }
 
-    /// True if the future must be polled.
-    pub fn is_rung(&self) -> bool {
-        self.bell.rung.load(Ordering::Acquire)
-    }
-
-    /// Has the processor fetch the memory that [`is_rung`](Self::is_rung) reads.
+    /// Has the processor fetch the memory that [`poll`](Self::poll) reads first.
     pub fn fetch(&self) {
         prefetch::line(Arc::as_ptr(&self.bell));
     }
@@ -312,7 +307,8 @@ impl<F: Future> LazyTimer<F> {
     /// Polls the future if it has never been polled, or was woken since.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
         // The look costs far less than the exchange, and mostly finds nothing.
-        if !self.is_rung() || !self.bell.rung.swap(false, Ordering::AcqRel) {
+        if !self.bell.rung.load(Ordering::Acquire) || !self.bell.rung.swap(false, Ordering::AcqRel)
+        {
             return Poll::Pending;
         }
         self.bell.task.get_or_init(|| cx.waker().clone());

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use wasmtime::component::{ComponentNamedList, Func, Lift, Lower};
 use wasmtime::{Store, bail, format_err};
 
-use super::contract::Contract;
+use super::compile::Contract;
 use super::sandbox::{Guest, NEVER};
 
 /// The function that a component exports, if it is one that is called as a future.

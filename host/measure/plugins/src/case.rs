@@ -9,7 +9,6 @@ mod backend;
 mod damage;
 mod dataset;
 mod dice;
-pub mod find;
 mod format;
 mod given;
 mod messages;
@@ -44,7 +43,7 @@ use given::{Input, Reply};
 use model::frame::{Frames, Framing};
 use model::plugin::{Kind, Limits};
 use reply::Cutting;
-use store::Store;
+use store::{EXTENSION, Store};
 use tokenizer::Tokenizer;
 
 pub struct Suite {
@@ -245,7 +244,7 @@ pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
 /// The events that other cases beside a case expect.
 fn beside(case: &Path) -> impl Iterator<Item = String> {
     let absolute = std::path::absolute(case).unwrap_or_default();
-    let all = find::above(case).and_then(|parent| find::within(&parent).ok()).unwrap_or_default();
+    let all = above(case).and_then(|parent| within(&parent).ok()).unwrap_or_default();
     let others = all.into_iter().filter(move |other| other.file_name() != absolute.file_name());
     let events = others.filter_map(|other| Store::open(&other).ok()?.read("events.json").ok());
     events.map(|events| String::from_utf8_lossy(&events).into_owned())
@@ -534,4 +533,134 @@ fn as_json(value: toml::Value) -> Result<Value, String> {
                 .collect::<Result<_, String>>()?,
         ),
     })
+}
+
+/// The folder of a plugin project that contains its cases.
+const CASES: &str = "cases";
+
+/// The path of a plugin project's component after building.
+const BUILT: &str = "target/plugin";
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct CaseSet {
+    /// The folders and files of cases, by name.
+    pub cases: Vec<PathBuf>,
+    /// The plugin project that they belong to, if their location shows it.
+    pub project: Option<PathBuf>,
+}
+
+/// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a
+/// case.
+pub fn cases(dir: &Path) -> Result<CaseSet, String> {
+    if is_file(dir) {
+        let project = above(dir).and_then(|cases| project_of(&cases));
+        return Ok(CaseSet { cases: vec![dir.to_owned()], project });
+    }
+    if !dir.is_dir() {
+        return Err(format!(
+            "`{}` is not a folder; give a plugin project, a folder of cases or one case",
+            dir.display()
+        ));
+    }
+    let project = dir.join(CASES);
+    let found = if project.is_dir() {
+        CaseSet { cases: within(&project)?, project: Some(dir.to_owned()) }
+    } else if is_case(dir)? {
+        CaseSet {
+            cases: vec![dir.to_owned()],
+            project: above(dir).and_then(|cases| project_of(&cases)),
+        }
+    } else {
+        CaseSet { cases: within(dir)?, project: project_of(dir) }
+    };
+    if found.cases.is_empty() {
+        let place = if project.is_dir() { &project } else { dir };
+        return Err(format!(
+            "`{}` has no cases; a case is a file such as {CASES}/first.case, or a folder, with a sample.json, a case.toml or an exchanges.json",
+            place.display()
+        ));
+    }
+    Ok(found)
+}
+
+/// The project whose cases are in this folder.
+fn project_of(cases: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(cases).ok()?;
+    (absolute.file_name()? == CASES).then(|| above(cases))?
+}
+
+/// The parent folder; the current folder for a relative path with a single component.
+fn above(folder: &Path) -> Option<PathBuf> {
+    match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
+        Some(parent) if folder.file_name().is_some() => Some(parent.to_owned()),
+        _ => Some(std::path::absolute(folder).ok()?.parent()?.to_owned()),
+    }
+}
+
+fn within(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_case = |path: &PathBuf| (path.is_dir() || is_file(path)) && !is_hidden(path);
+    let mut cases: Vec<PathBuf> = entries(dir)?.into_iter().filter(is_case).collect();
+    cases.sort();
+    Ok(cases)
+}
+
+/// True if a path is a case in one file.
+fn is_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file()
+}
+
+/// True if a folder contains a file that only cases have.
+fn is_case(dir: &Path) -> Result<bool, String> {
+    const TELLING: [&str; 6] = [
+        "config.toml",
+        "sample.json",
+        "control.txt",
+        "case.toml",
+        "exchanges.json",
+        "exchanges.jsonl",
+    ];
+    let tells = |path: &PathBuf| TELLING.iter().any(|name| path.ends_with(name));
+    Ok(entries(dir)?.iter().any(|path| path.is_file() && tells(path)))
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |cause| format!("cannot read the folder `{}`: {cause}", dir.display());
+    let entries = std::fs::read_dir(dir).map_err(unreadable)?;
+    entries.map(|entry| Ok(entry.map_err(unreadable)?.path())).collect()
+}
+
+/// True if it is one of the files that operating systems and editors create.
+fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || name.ends_with('~')
+}
+
+/// The built component of a plugin project.
+pub fn component(project: &Path) -> Result<PathBuf, String> {
+    let built = project.join(BUILT);
+    let mut components: Vec<PathBuf> = entries(&built)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "wasm"))
+        .collect();
+    components.sort();
+    match components.as_slice() {
+        [component] => Ok(component.clone()),
+        [] => Err(format!(
+            "no component in `{}`; run `runner plugin build {}`, or name one with --plugin",
+            built.display(),
+            project.display()
+        )),
+        several => Err(format!(
+            "`{}` contains several components ({}); name one with --plugin",
+            built.display(),
+            several
+                .iter()
+                .filter_map(|path| path.file_name())
+                .map(|name| name.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! This module only decides; `sandbox` and `wasi` implement the imports.
 
-use super::contract::Contract;
+use super::compile::Contract;
 use super::outline::Outline;
 use model::clean;
 use model::plugin::Kind;
@@ -68,11 +68,6 @@ fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
         ("tokenizer", _) => (false, "backends have no tokenizer"),
         _ => (false, "this runner has no such interface"),
     }
-}
-
-/// True for an interface of WASI 0.3, whose functions may be asynchronous.
-pub(super) fn is_third_wasi(name: &str) -> bool {
-    name.starts_with("wasi:") && name.contains("@0.3.")
 }
 
 fn foreign(name: &str) -> (bool, &'static str) {

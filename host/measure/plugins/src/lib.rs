@@ -38,7 +38,6 @@ pub mod scorer;
 
 mod bindings;
 mod compile;
-mod contract;
 mod effort;
 mod error;
 mod file;
@@ -49,7 +48,7 @@ mod streams;
 mod tokens;
 mod wasi;
 
-pub use contract::Contract;
+pub use compile::Contract;
 pub use error::PluginError;
 pub use instance::Info;
 pub use load::Plugin;

@@ -2,19 +2,17 @@
 //! version.
 
 use model::hex;
-use model::plugin::Kind;
 
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::compile::Cached;
-use super::contract::Contract;
+use super::compile::{Cached, Contract};
 use super::error::PluginError;
 use super::locate::{self, Reference};
 use super::outline::Outline;
 use super::{compile, imports, sandbox};
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 pub use super::compile::Loading;
 pub use super::locate::{SearchPath, Shipped};

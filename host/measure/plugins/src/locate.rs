@@ -114,7 +114,7 @@ fn too_large(path: &Path, limit: u64) -> PluginError {
 
 /// A folder where a component is expected: often the project that it is built from.
 fn a_folder(path: &Path) -> PluginError {
-    let what = match super::case::find::component(path) {
+    let what = match super::case::component(path) {
         Ok(component) => format!("name its component, `{}`", component.display()),
         Err(_) => "name a .wasm file in it, or search it for plugins with --plugin-path".to_owned(),
     };

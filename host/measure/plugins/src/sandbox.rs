@@ -15,7 +15,6 @@ use wasmtime::{Config, Engine, Store, Trap, WasmBacktrace};
 use super::bindings::{files, log, types};
 use super::error::PluginError;
 use super::file::OpenFile;
-use super::imports;
 use super::limits::{ExceededLimit, Tally, mebibytes};
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
@@ -42,7 +41,7 @@ const READ_BYTES: u32 = 4 << 20;
 /// The engine that runs components with these imports. All plugins of this process share it, except
 /// plugins that import WASI 0.3, whose calls need an engine of their own.
 pub fn engine(imports: &[String]) -> &'static Engine {
-    if imports.iter().any(|name| imports::is_third_wasi(name)) {
+    if imports.iter().any(|name| name.starts_with("wasi:") && name.contains("@0.3.")) {
         concurrent_engine()
     } else {
         plain_engine()

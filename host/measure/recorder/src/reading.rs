@@ -12,8 +12,6 @@ use plugins::backend::Dialect;
 use serde_json::Value;
 use tokenizer::Tokenizer;
 
-use crate::Coarseness;
-use crate::RowFile;
 use crate::answer::{self, Answer};
 use crate::chain::{BLOCK, Digest, Key, Units};
 use crate::counts::{Count, Counts};
@@ -21,6 +19,7 @@ use crate::form::{ClientRequest, Content, Form};
 use crate::row::{Row, WHOLE_PROMPTS};
 use crate::sessions::{Place, Repeated, Sessions, Signs};
 use crate::tap::{BodyCopy, Event, RequestHead};
+use crate::{Coarseness, RowFile};
 
 /// Requests whose replies have not ended; beyond this number the oldest are given up.
 const RUNNING: usize = 65_536;

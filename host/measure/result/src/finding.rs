@@ -8,15 +8,12 @@
 mod acceptance;
 mod cache;
 mod client;
-mod cold;
 mod course;
 mod devices;
-mod fleet;
 mod input;
 mod load;
 pub(crate) mod raise;
 mod rules;
-mod series;
 mod server;
 mod tokens;
 mod vitals;

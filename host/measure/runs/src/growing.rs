@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::record::Lines;
-use crate::record::{RecordError, Written};
+use crate::record::{Lines, RecordError, Written};
 use model::private;
 use model::units::Nanos;
 

@@ -42,8 +42,7 @@ pub use load::{Arrival, Lanes, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, ServerSeries, Thresholds};
 pub use request::{Ids, RequestOptions};
-pub use scenario::About;
-pub use scenario::Scenario;
+pub use scenario::{About, Scenario};
 pub use schema::check_config;
 pub use target::{Connection, Headers, Paired, Side, Target, Timeouts, Tokenizer};
 

@@ -23,7 +23,6 @@ use scenario::plan::{Load, Plan};
 mod arrivals;
 mod front;
 pub(crate) mod gather;
-pub(crate) mod masked;
 pub(crate) mod writer;
 
 use crate::authenticate::Outgoing;

@@ -378,11 +378,6 @@ fn finish(
     }
 }
 
-/// Returns the number of threads that write follow-up requests, if this many decode replies.
-fn continuers_for(decoders: usize) -> usize {
-    decoders.div_ceil(4)
-}
-
 struct Background {
     replies: Arc<Inboxes>,
     /// Bounds the memory between the readers and the recorder.
@@ -438,7 +433,8 @@ impl Background {
         });
         let recorder = recorder.map_err(RunError::Thread)?;
         let memory = Memory::new(plan.load.session_memory);
-        let lanes = (continuers_for(threads), control.signal.is_task());
+        // One thread writes follow-up requests for every four that decode replies.
+        let lanes = (threads.div_ceil(4), control.signal.is_task());
         let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();
         for (number, events) in events.into_iter().enumerate() {

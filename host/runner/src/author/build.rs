@@ -8,8 +8,7 @@ use sha2::{Digest, Sha256};
 use toolchain::Target;
 
 use super::project::{Project, Sources};
-use super::tool;
-use super::{AuthorError, Language, c, editor, fresh, javascript, python, rust};
+use super::{AuthorError, Language, c, editor, fresh, javascript, python, rust, tool};
 use model::hex;
 
 pub use super::tool::{Shell, ShowOutput};

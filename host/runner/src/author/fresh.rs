@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::AuthorError;
 use super::project::Project;
-use super::{template, tool};
+use super::{AuthorError, template, tool};
 use model::hex;
 
 /// Folders of a project that hold no sources: build results, installed packages, and the cases.

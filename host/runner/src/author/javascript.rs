@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
-use super::AuthorError;
-use super::fresh;
 use super::project::Project;
 use super::tool::{self, Shell, ShowOutput};
+use super::{AuthorError, fresh};
 use model::plugin::Kind;
 
 const TOOL: &str = "componentize-qjs";

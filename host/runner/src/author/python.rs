@@ -4,10 +4,9 @@ use std::env::consts::EXE_SUFFIX;
 use std::path::Path;
 use std::process::Command;
 
-use super::AuthorError;
-use super::fresh;
 use super::project::Project;
 use super::tool::{self, Shell, ShowOutput};
+use super::{AuthorError, fresh};
 use model::plugin::Kind;
 
 const TOOL: &str = "componentize-py";

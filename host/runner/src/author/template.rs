@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 
-use super::name::Name;
+use super::project::Name;
 use super::{AuthorError, Language};
 use model::plugin::Kind;
 use plugins::Contract;

@@ -1,9 +1,8 @@
 //! Compilers installed on this machine: finding and calling them.
 
-use std::env;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::{env, io};
 
 use super::project::Project;
 use super::{AuthorError, template};

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use super::failure::{Exit, Failure};
 use super::print::{json, write_stdout};
 use audit::claim::{self, Document};
-use audit::published;
-use audit::{github, text};
+use audit::{published, text};
 
 /// Check other tools' results for figures that no honest measurement can produce
 ///
@@ -61,7 +60,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let shown = match args.format {
         Format::Text => text::text(&report),
         Format::Json => json(&report)?,
-        Format::Github => github::github(&report),
+        Format::Github => text::github(&report),
     };
     write_stdout(&shown)?;
     match unreadable {

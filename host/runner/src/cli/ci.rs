@@ -9,14 +9,13 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use super::compare::Differences;
-use super::compare::sides;
-use super::conclude::answered;
+use super::compare::{Differences, sides};
 use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::needs::limits;
 use super::print::write_stdout;
 use super::report;
+use super::round::answered;
 use ::report::build::{self, Baseline, Build, Check, Outcome, Run, Subject};
 use ::report::compared::refusal;
 use compare::{Condition, Kind, Options, compare};

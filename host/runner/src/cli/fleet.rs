@@ -20,13 +20,13 @@ use ::fleet::run::{Coordinator, FleetError, OVER, Settings};
 use ::fleet::token::Token;
 
 use super::artifacts::Artifacts;
-use super::conclude::conclude;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::measure::{environment, raise_descriptors, teller};
 use super::output::{Output, print};
 use super::print::tell;
+use super::round::conclude;
 use super::sources::{source_of, text};
 use super::watch::Watch;
 use super::{dashboard, measure};

@@ -2,9 +2,8 @@
 //! at once. A termination signal and a hangup count as the same. While answers are counted and
 //! judged, the first gives that up and reports, the second exits at once.
 
-use std::io;
-use std::process;
 use std::sync::{Arc, Mutex};
+use std::{io, process};
 
 use tokio::signal::unix::{SignalKind, signal};
 

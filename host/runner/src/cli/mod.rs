@@ -7,7 +7,6 @@ pub mod audit;
 mod ci;
 mod compare;
 pub mod completions;
-mod conclude;
 pub mod dashboard;
 pub mod demo;
 mod destination;
@@ -28,7 +27,6 @@ mod loads;
 mod machines;
 pub mod man;
 mod measure;
-mod mistyped;
 pub mod mock;
 mod needs;
 mod output;
@@ -37,7 +35,6 @@ pub mod plugin;
 pub mod print;
 pub mod probe;
 pub mod progress;
-mod progress_file;
 pub mod published;
 #[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 mod record;
@@ -203,7 +200,7 @@ impl Cli {
         // scenario has that name.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
-            && let Some(failure) = mistyped::command(line, &Cli::command())
+            && let Some(failure) = help::command(line, &Cli::command())
         {
             failure.report();
             std::process::exit(failure.exit as i32);

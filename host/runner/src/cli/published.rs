@@ -6,11 +6,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::failure::Failure;
 use super::print::{finish, json};
-use audit::Report;
 use audit::claim::Document;
 use audit::figures::shown;
-use audit::published;
 use audit::text::verdict;
+use audit::{Report, published};
 
 /// List the built-in published results with their audit verdicts
 ///

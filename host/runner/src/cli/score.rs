@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
-use super::conclude::unscored;
 use super::failure::Failure;
 use super::plugin::{Folders, meant};
 use super::print::{json, tell, write_stdout};
+use super::round::unscored;
 use model::clean;
 use model::exchange::Phase;
 use model::simulation::simulated_acceptance;

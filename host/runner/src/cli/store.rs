@@ -15,10 +15,8 @@ use serde_json::Value;
 use super::artifacts::of_user;
 use super::failure::{Exit, Failure};
 use super::print::{columns, json, tell, write_stdout};
-use model::clean;
-use model::duration;
 use model::number::significant;
-use model::redact;
+use model::{clean, duration, redact};
 use runs::folder::RunFolder;
 use store::{
     Added, Answer, Bounds, Expired, Filter, Mode, Origin, Rebuilt, Row, Store, StoreError, Stored,

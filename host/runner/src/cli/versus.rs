@@ -11,14 +11,13 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{conclude as conclude_comparison, sides};
-use super::conclude::conclude;
 use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::measure::{Place, measured, measured_together};
 use super::output::Output;
 use super::print::{json, tell, write_stdout};
-use super::round::failed;
+use super::round::{conclude, failed};
 use super::watch::{Displays, Watch};
 use compare::{Choice, Compared, Kind, Options, Variation, compare, limits};
 use model::connection::PairOrder;

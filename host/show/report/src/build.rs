@@ -13,8 +13,8 @@ mod tests;
 
 use crate::document::{Block, Document, Table, Text};
 use crate::{compared, repeats};
-use audit::github::annotation;
-use compare::repeats::repeats;
+use audit::text::annotation;
+use compare::variation::repeats;
 use compare::{Compared, Judgement};
 use model::number;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};

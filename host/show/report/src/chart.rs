@@ -12,7 +12,6 @@ pub mod palette;
 #[cfg(feature = "pictures")]
 pub mod png;
 pub mod scale;
-mod shape;
 
 #[cfg(test)]
 mod tests;

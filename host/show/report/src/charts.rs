@@ -150,7 +150,7 @@ pub(crate) fn histogram(bars: Vec<(f64, f64, u64)>, total: u64) -> (Vec<Point>, 
 
 // Differences from something, one below the other, each with its interval: a forest plot.
 //
-// Labs say which differences; this module makes a chart of them.
+// Labs say which differences; these functions make a chart of them.
 
 /// Pixels from a row to the next: its name, and below it the interval.
 const ROW: f64 = 40.0;

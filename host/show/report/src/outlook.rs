@@ -1,6 +1,5 @@
 //! The outlook on a run ([`runs::outlook`]) as text, as a page and as charts.
 
-mod page;
 mod text;
 
 use crate::chart::{
@@ -9,11 +8,12 @@ use crate::chart::{
 };
 use crate::charts::histogram as bars_of;
 use crate::charts::lanes::{Drawing, draw};
+use crate::document::{Block, Document, Table, pair};
 use crate::view::Lane;
-use model::number::{count, plural, short};
+use model::number::{count, percent, plural, short};
 use runs::outlook::{Bar, InFlight, Lengths, Outlook, RecordedSession};
+use text::{facts, title};
 
-pub use page::page;
 pub use text::text;
 
 /// The histograms of an outlook, for the data that it has.
@@ -132,6 +132,32 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
         log: None,
         form: Form::Full,
     }
+}
+
+// An outlook as a page: its facts, its histograms, and the best possible hits of a prefix cache.
+
+pub fn page(outlook: &Outlook) -> Document {
+    let mut page = Document::new("Plan", title(outlook));
+    page.heading(2, "Requests");
+    let facts = facts(outlook).into_iter();
+    page.push(Block::Pairs(facts.map(|(label, words)| pair(label.trim(), words)).collect()));
+    let mut table = Table::new(["tokens that the cache holds", "best possible hits"]);
+    for size in outlook.cache.iter().flat_map(|cache| &cache.sizes) {
+        table.row([count(size.tokens), percent(size.share)]);
+    }
+    if !table.rows.is_empty() {
+        page.heading(2, "Prefix cache");
+        page.table(table);
+        page.say(
+            "Pages leave in the order of Belady, which knows the future: no engine has more hits.",
+        );
+    }
+    let charts = charts(outlook);
+    if !charts.is_empty() {
+        page.heading(2, "Distributions");
+    }
+    charts.into_iter().for_each(|chart| page.chart(chart));
+    page
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::compared::Form;
 use crate::document::{Document, Table, Text};
-use compare::repeats::{FEWEST, Repeated, Repeats};
 use compare::until::Stopped;
+use compare::variation::{FEWEST, Repeated, Repeats};
 
 pub fn page(repeats: &Repeats) -> Document {
     let title = format!("{} runs of {}", repeats.runs, repeats.scenario);

@@ -8,7 +8,7 @@ use crate::sweep::{self, Sweep};
 use compare::Compared;
 use compare::agreed::Agreed;
 use compare::explain::Explained;
-use compare::repeats::Repeats;
+use compare::variation::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
 use runs::outlook::Outlook;

@@ -179,7 +179,7 @@ fn schemas_are_committed_and_hold() {
     let empty = serde_json::to_value(Summary::new(&facts, std::iter::empty::<Exchange>())).unwrap();
     let records: Vec<Value> =
         exchanges.iter().map(|exchange| serde_json::to_value(exchange).unwrap()).collect();
-    let repeats = serde_json::to_value(compare::repeats::repeats("chat", &[], None)).unwrap();
+    let repeats = serde_json::to_value(compare::variation::repeats("chat", &[], None)).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     let swept = crate::sweep::tests::swept();
     let sweep = serde_json::to_value(swept.result()).unwrap();

@@ -21,13 +21,12 @@ mod short;
 mod speculation;
 pub mod vllm;
 
-use crate::sections;
 use crate::sure::{self, Row};
 use result::figure::mirrored;
 use result::metric;
 use result::summary::{Loop, Run, SteadyState, Summary};
 
-use crate::time_slices;
+use crate::{sections, time_slices};
 pub(crate) use block::Block;
 use block::{MS, Scale};
 pub use short::short;

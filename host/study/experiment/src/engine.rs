@@ -12,12 +12,10 @@ use model::private;
 use runs::environment::Environment;
 use session::Source;
 
-use crate::drive::Caller;
-use crate::drive::{Questions, ask};
+use crate::drive::{Caller, Questions, ask};
 use crate::error::Error;
 use crate::machine::{Baseline, Devices};
-use crate::running::Progress;
-use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
+use crate::running::{LOOK_EVERY, Progress, Running, ended, of_not_ready};
 
 /// The folder of engines' logs, in the lab's.
 const LOGS: &str = "logs";

@@ -20,18 +20,15 @@ mod drive;
 mod engine;
 mod error;
 mod folder;
-mod load;
 mod machine;
 mod running;
 mod scenarios;
 
-pub use drive::Experiment;
-pub use drive::{Caller, NoResult, Order};
+pub use drive::{Caller, Experiment, NoResult, Order};
 pub use engine::Place;
 pub use error::Error;
 pub use folder::{KEPT, OpenJournal, opened};
-pub use running::Progress;
-pub use running::Running;
+pub use running::{Progress, Running};
 pub use scenarios::Scenarios;
 
 /// The present date, in the clock of this machine.

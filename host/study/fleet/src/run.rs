@@ -18,7 +18,6 @@ mod plan;
 mod view;
 
 pub use agent::Agent;
-pub use coordinator::FleetError;
-pub use coordinator::{CombinedRun, Coordinator, Monitor, NotStarted, OVER};
+pub use coordinator::{CombinedRun, Coordinator, FleetError, Monitor, NotStarted, OVER};
 pub use coordinator::{Interrupts, Settings};
 pub use view::Local;

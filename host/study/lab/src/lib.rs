@@ -50,7 +50,6 @@ pub mod stat;
 pub mod strategy;
 pub mod study;
 pub mod template;
-mod trial;
 pub mod walk;
 
 #[cfg(test)]

@@ -13,10 +13,9 @@
 //! The arithmetic is in `statistics`.
 
 use statistics::dunnett::Dunnett;
-use statistics::mean_if_any;
-use statistics::student;
 use statistics::trend::slope;
 use statistics::twoway::{Contrast, Residual};
+use statistics::{mean_if_any, student};
 
 /// The share of cases in which an interval does not hold the truth, and in which a difference is
 /// shown that does not exist.

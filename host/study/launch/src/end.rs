@@ -7,10 +7,9 @@ use model::units::Nanos;
 use rustix::process::{Signal, test_kill_process_group};
 
 use crate::exit::Exit;
-use crate::family::Family;
 use crate::leader::Leader;
 use crate::port::OccupiedPort;
-use crate::process::{Id, Process, Table, raw};
+use crate::process::{Family, Id, Process, Table, raw};
 
 /// The time that killed processes may take to vanish: a process that waits for a device or a disk
 /// takes longer.

@@ -11,17 +11,14 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::LAUNCH_ID;
-use crate::end::{EngineProcess, Means, Memory, Stop};
-use crate::end::{KILLED_WITHIN, Prey};
+use crate::end::{EngineProcess, KILLED_WITHIN, Means, Memory, Prey, Stop};
 use crate::exit::{Death, Exit, classify};
-use crate::family::Family;
 use crate::leader::{Leader, ended};
 use crate::log::Log;
 use crate::parent::Watch;
 use crate::port::{OccupiedPort, check, check_once};
-use crate::process::{Id, Table};
-use crate::spec::{Spec, Value};
-use crate::spec::{command, write_to};
+use crate::process::{Family, Id, Table};
+use crate::spec::{Spec, Value, command, write_to};
 
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));

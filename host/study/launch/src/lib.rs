@@ -38,7 +38,6 @@
 mod end;
 mod engine;
 mod exit;
-mod family;
 mod leader;
 mod log;
 pub mod parent;
@@ -48,16 +47,13 @@ mod program;
 mod spec;
 #[cfg(test)]
 mod tests;
-mod version;
 
 pub use end::{EngineProcess, Means, Memory, Stop};
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use port::{OccupiedPort, check as check_port};
-pub use program::{NotRun, ProgramOutput, run};
-pub use spec::is_withheld;
-pub use spec::{Spec, Value};
-pub use version::version;
+pub use program::{NotRun, ProgramOutput, run, version};
+pub use spec::{Spec, Value, is_withheld};
 
 /// The variable with the launch's identifier in every process of an engine.
 pub const LAUNCH_ID: &str = "RUNNER_LAUNCH_ID";

@@ -1,9 +1,8 @@
 //! Requests: the prompt in the route's fields, and the settings under `options` (`api/types.go` of
 //! Ollama).
 
-use runner_plugin::Settings;
 use runner_plugin::dialect::openai;
-use runner_plugin::{Body, Error, Message, Part, Prompt, Request, Role, Sample, Setting};
+use runner_plugin::{Body, Error, Message, Part, Prompt, Request, Role, Sample, Setting, Settings};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

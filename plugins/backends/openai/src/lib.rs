@@ -4,8 +4,8 @@
 
 use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Request,
-    Sample, Settings, check_prefix,
+    Backend, Body, Control, Earlier, Error, Frame, Framing, Head, Meaning, Request, Sample,
+    Settings, check_prefix,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,10 +129,6 @@ impl Backend for OpenAi {
 
     fn default_url(&self) -> String {
         "http://127.0.0.1:8000".to_owned()
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::bearer("OPENAI_API_KEY")
     }
 
     fn control(&self, control: Control) -> Option<Request> {

@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::{generate, openai, prometheus};
-use runner_plugin::{Backend, Body, Control, Credentials, Error, Frame, Head, Meaning};
+use runner_plugin::{Backend, Body, Control, Error, Frame, Head, Meaning};
 use runner_plugin::{Prompt, Reading, Request, Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,11 +117,6 @@ impl Backend for Sglang {
 
     fn default_url(&self) -> String {
         "http://127.0.0.1:30000".to_owned()
-    }
-
-    fn credentials(&self) -> Credentials {
-        // As SGLang's own benchmark does (`docs/developer_guide/bench_serving.md`).
-        Credentials::bearer("OPENAI_API_KEY")
     }
 
     fn control(&self, control: Control) -> Option<Request> {

@@ -1,8 +1,7 @@
 //! Spans of OpenTelemetry, as its exporters write them: times, and the attributes of the semantic
 //! conventions for generative AI (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
 
-use dialogue::messages;
-use dialogue::messages::object;
+use dialogue::messages::{self, object};
 use runner_plugin::date::instant;
 use runner_plugin::{Message, Part, Role};
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! The user's configuration, and which combinations are invalid.
 
 use dialogue::MOST_TURNS;
-use dialogue::setting::check_wait;
+use dialogue::turns::check_wait;
 use runner_plugin::Error;
 use runner_plugin::lengths::{Distribution, Lengths};
 use schemars::JsonSchema;

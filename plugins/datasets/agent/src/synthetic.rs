@@ -7,10 +7,8 @@
 use std::rc::Rc;
 
 use dialogue::sessions::Source;
-use dialogue::setting::{lengths, wait};
-use dialogue::turns::Systems;
-use dialogue::words::generator;
-use dialogue::words::{TextRequest, Writer};
+use dialogue::turns::{Systems, lengths, wait};
+use dialogue::words::{TextRequest, Writer, generator};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::report::Remarks;

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
 use dialogue::sessions::Source;
-use dialogue::words::generator;
-use dialogue::words::{TextRequest, Writer};
+use dialogue::words::{TextRequest, Writer, generator};
 use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer};
@@ -15,8 +14,7 @@ use serde::Deserialize;
 
 use crate::config::Config;
 use crate::graph::{After, Graph, Request};
-use crate::source::{Texts, with_texts};
-use crate::source::{named, rows};
+use crate::source::{Texts, named, rows, with_texts};
 
 const SPARE: u64 = 0x5fa4_e000;
 

@@ -1,7 +1,6 @@
 //! The user's configuration, and which combinations are invalid.
 
-use dialogue::setting::{Setting, check_wait};
-use dialogue::turns::SystemPrompt;
+use dialogue::turns::{Setting, SystemPrompt, check_wait};
 use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::Error;
 use runner_plugin::lengths::{Distribution, Lengths};

@@ -21,7 +21,6 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use dialogue::sessions::{self, Sessions};
-use dialogue::words::{TextRequest, Writer};
 use runner_plugin::report::Remarks;
 use runner_plugin::requests::fingerprint;
 use runner_plugin::{
@@ -29,10 +28,8 @@ use runner_plugin::{
 };
 
 use dialogue::rows::{Rows, parse, unknown, wrong};
-use dialogue::setting::{Setting, lengths, wait};
-use dialogue::turns::Systems;
-use dialogue::turns::Turn;
-use dialogue::words::generator;
+use dialogue::turns::{Setting, Systems, Turn, lengths, wait};
+use dialogue::words::{TextRequest, Writer, generator};
 use dialogue::{FILE, MOST_TURNS};
 use lines::is_about_the_file;
 use plan::Plan;

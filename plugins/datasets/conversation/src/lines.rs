@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use sharegpt_file::Utterance;
 
 use crate::config::Format;
-use crate::sharegpt;
-use crate::{Conversation, Source};
+use crate::{Conversation, Source, sharegpt};
 
 pub(crate) struct Lines {
     files: Box<dyn Files>,

@@ -4,8 +4,7 @@
 use std::rc::Rc;
 
 use dialogue::messages::{count, object};
-use dialogue::setting::{Setting, wait};
-use dialogue::turns::Turn;
+use dialogue::turns::{Setting, Turn, wait};
 use dialogue::words::generator;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::lengths::{Distribution, Lengths};

@@ -4,7 +4,6 @@
 use runner_plugin::{Candidates, Media, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
 
-use crate::Time;
 use crate::columns::{
     ADAPTER, ALPACA, ARRIVAL, AUDIO, EMBEDDING, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN,
     PARAMETERS, PASSED, PROMPT, REFERENCE, SESSION, SYSTEM, TOOLS, VIDEOS, class, filled, find,
@@ -13,7 +12,7 @@ use crate::columns::{
 use crate::config::{Config, Form, Turns};
 use crate::conversation::{self, Origin, Turn};
 use crate::source::Row;
-use crate::{Finder, Kind};
+use crate::{Finder, Kind, Time};
 
 #[derive(Clone, Debug)]
 pub struct Draft {

@@ -19,7 +19,6 @@
 pub mod messages;
 pub mod rows;
 pub mod sessions;
-pub mod setting;
 pub mod turns;
 pub mod words;
 

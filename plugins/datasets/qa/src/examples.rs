@@ -7,11 +7,10 @@ use runner_plugin::random::Python;
 use runner_plugin::{Error, Files};
 use serde_json::Value;
 
-use crate::Config;
-use crate::QuestionText;
 use crate::row::Row;
 use crate::table::Table;
 use crate::task::{Context, Source, Task};
+use crate::{Config, QuestionText};
 
 pub const FILE: &str = "examples";
 

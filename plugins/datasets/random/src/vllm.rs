@@ -4,10 +4,9 @@
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::Form;
-use crate::descending;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Content, Drafts, ENOUGH_TOKENS, Entry, Source};
+use crate::{Form, descending};
 
 const MENDINGS: u32 = 10;
 

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use runner_plugin::Tokenizer;
-use runner_plugin::{Dataset, Dependency, Error, Message, Part, Prompt, Role, Sample};
+use runner_plugin::{Dataset, Dependency, Error, Message, Part, Prompt, Role, Sample, Tokenizer};
 use runner_plugin_testing::datasets::{self, cases, first, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};

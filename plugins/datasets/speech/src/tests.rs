@@ -6,8 +6,7 @@ use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 use serde_json::{Value, json};
 
-use super::Speech;
-use super::sound;
+use super::{Speech, sound};
 
 /// A WAV file of this many samples at 16 000 a second.
 fn wav(samples: u32) -> Vec<u8> {

@@ -1,8 +1,7 @@
 //! The check of calls against the right ones. Each function is one of `ast_checker.py`, with the
 //! same steps in the same order, because the result depends on the order.
 
-use judging::Call;
-use judging::shown;
+use judging::{Call, shown};
 use serde_json::{Map, Value};
 
 use crate::{Type, equal, plain, plain_value};

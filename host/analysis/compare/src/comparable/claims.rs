@@ -96,7 +96,14 @@ fn stated_settings(a: &Located, b: &Located, found: &mut CompatibilityCheck<'_>)
         "sampling: a claim does not state temperature and top-p, which may change every figure",
     );
     let count = |n: f64| format!("{n}");
-    check(found, Kind::Model, "model", (&a.model, &b.model), |a, b| same_model(a, b), Clone::clone);
+    check(
+        found,
+        Kind::Model,
+        "model",
+        (&a.model, &b.model),
+        |a, b| short_model(a) == short_model(b),
+        Clone::clone,
+    );
     check(found, Kind::Count, "requests", (&a.requests, &b.requests), |a, b| a == b, |n| count(*n));
     let rate =
         |rate: &f64| if rate.is_finite() { format!("{rate}/s") } else { "all at once".to_owned() };
@@ -140,11 +147,6 @@ fn check<T>(
         (Some(_), Some(_)) => {}
         _ => found.unknown(&format!("{what}: not stated by both sides")),
     }
-}
-
-/// True if two names mean the same model.
-fn same_model(a: &str, b: &str) -> bool {
-    short_model(a) == short_model(b)
 }
 
 /// A model's name without its owner or folder, in lower case: publishers leave them out.

@@ -3,18 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use audit::claim::{Claim, Definition, Sample, Stated, Tool, definitions};
-use audit::figures::taken;
+use audit::figures::{shown, taken};
 use model::connection::Timestamps;
 use model::exchange::{Exchange, Kind as Event, Phase};
 use result::figure::{Figure, Statistic};
 use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
-use result::summary::first_token::Parts;
+use result::summary::first_token::{Part, Parts, UNEXPLAINED};
 use runs::Reported;
 use statistics::Sorted;
 
-use super::{LATENCIES, STATISTICS, WHOLES};
+use super::{Kind, LATENCIES, STATISTICS, Setting, WHOLES};
+use crate::comparable::short_model;
 
 /// The metrics of one request that tools call by one of the four names.
 const METRICS: [&str; 12] = [
@@ -508,4 +512,201 @@ fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
         any_gaps_ms: any.unwrap_or_default(),
         any_gaps: chunks.saturating_sub(1),
     })
+}
+
+/// A place where time passes until the first token. On each side, the places of a figure add up to
+/// it. Their differences add up to its difference.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Place {
+    /// The part of the time to first token: `queue`, `prefill`, or `unexplained`.
+    pub place: String,
+    /// A's mean time there, in milliseconds.
+    pub a: f64,
+    /// B's.
+    pub b: f64,
+    /// B's less A's.
+    pub difference: f64,
+}
+
+/// The parts that pass after sending, one by one.
+const APART: [Part; 4] = [Part::Network, Part::FrontEnd, Part::Queue, Part::Prefill];
+
+/// The same, where a side's server does not tell the network from its front end.
+const TOGETHER: [Part; 3] = [Part::NetworkAndFrontEnd, Part::Queue, Part::Prefill];
+
+/// A time that rounding may leave.
+const NOTHING_MS: f64 = 0.000_5;
+
+/// The places of a difference of the mean TTFT, which begins with sending; none if the server of a
+/// side reports no timings.
+pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
+    let split = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
+    let [Some((parts_a, a)), Some((parts_b, b))] = split else { return Vec::new() };
+    let is_apart = |parts: &Parts| parts.part(Part::NetworkAndFrontEnd).is_none();
+    let parts: &[Part] = if is_apart(parts_a) && is_apart(parts_b) { &APART } else { &TOGETHER };
+    let mut places = Vec::new();
+    let (mut rest_a, mut rest_b) = (a, b);
+    for part in parts {
+        let (Some(of_a), Some(of_b)) = (time(parts_a, *part), time(parts_b, *part)) else {
+            continue;
+        };
+        (rest_a, rest_b) = (rest_a - of_a, rest_b - of_b);
+        places.push(place(part.name(), of_a, of_b));
+    }
+    // Time that was not split, because only a part of the replies has timings, is unexplained too.
+    if !places.is_empty() && rest_a.abs().max(rest_b.abs()) >= NOTHING_MS {
+        places.push(place(UNEXPLAINED, rest_a, rest_b));
+    }
+    places
+}
+
+/// The mean time of a part; the sum of network and front end where they count as one.
+fn time(parts: &Parts, part: Part) -> Option<f64> {
+    let apart = || Some(parts.part(Part::Network)? + parts.part(Part::FrontEnd)?);
+    match part {
+        Part::NetworkAndFrontEnd => parts.part(part).or_else(apart),
+        _ => parts.part(part),
+    }
+}
+
+fn place(name: &str, a: f64, b: f64) -> Place {
+    Place { place: name.to_owned(), a, b, difference: b - a }
+}
+
+/// Totals that differ by less than this share count as totals of the same lengths.
+const LENGTHS: f64 = 0.01;
+
+/// The definitions of the latencies that a formula of `side` names and the other side defines in
+/// another way, as text.
+fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
+    let formula = |account: &Account, of: &str| {
+        let definition = account.definitions.get(of);
+        definition.map(|definition| definition.formula.clone())
+    };
+    let own = formula(side, theirs).unwrap_or_default();
+    let mut words = String::new();
+    for used in ["ttft", "e2e"] {
+        let [here, there] = [side, other].map(|account| formula(account, used));
+        if let Some(here) = here.filter(|_| own.contains(used))
+            && Some(&here) != there.as_ref()
+        {
+            let before = if words.is_empty() { ", where" } else { ", and" };
+            words += &format!("{before} {used} is {here}");
+        }
+    }
+    words
+}
+
+/// The settings that two results state differently, and the settings that only one states.
+pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) {
+    let mut found = SettingDifferences::default();
+    for theirs in LATENCIES {
+        let mean = format!("{theirs}.mean");
+        let [of_a, of_b] = [a, b].map(|side| {
+            side.figure(&mean)?;
+            Some(side.definitions.get(theirs)?.formula.clone())
+        });
+        if let (Some(mut of_a), Some(mut of_b)) = (of_a, of_b)
+            && !a.defines_alike(b, theirs)
+        {
+            // One formula of two quantities that are others: these are the difference.
+            if of_a == of_b {
+                of_a += &where_they_differ(a, b, theirs);
+                of_b += &where_they_differ(b, a, theirs);
+            }
+            found.differ(Kind::Definition, theirs, of_a, of_b);
+        }
+    }
+    let count = |count: &u64| count.to_string();
+    let text = |text: &String| text.clone();
+    let number = |number: &f64| shown(*number);
+    // A server's work for a token depends on it, and few tools state it.
+    found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.settings.sampling), text);
+    found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
+    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| short_model(name));
+    let stated = [a, b].map(|side| &side.settings);
+    found.check(Kind::Workload, "requests", stated.map(|settings| &settings.requests), count);
+    found.about(Kind::Workload, "tokens of a prompt", [a, b].map(Account::input_each));
+    found.about(Kind::Workload, "tokens of an answer", [a, b].map(Account::output_each));
+    found.check(Kind::Workload, "dataset", stated.map(|settings| &settings.dataset), text);
+    found.check(Kind::Workload, "seed", stated.map(|settings| &settings.seed), count);
+    let stream = |stream: &bool| if *stream { "yes" } else { "no" }.to_owned();
+    found.check(Kind::Workload, "streamed", stated.map(|settings| &settings.stream), stream);
+    let rate = |rate: &f64| {
+        if rate.is_finite() {
+            format!("{} a second", shown(*rate))
+        } else {
+            "all at once".to_owned()
+        }
+    };
+    found.check(Kind::Schedule, "request rate", stated.map(|settings| &settings.rate), rate);
+    found.check(Kind::Schedule, "most in flight", stated.map(|settings| &settings.cap), count);
+    found.check(Kind::Schedule, "arrivals", stated.map(|settings| &settings.arrival), text);
+    found.check(
+        Kind::Schedule,
+        "requests to warm up",
+        stated.map(|settings| &settings.warmup),
+        count,
+    );
+    let failed = [a, b].map(|side| &side.came.failed);
+    found.check(Kind::Failures, "failed requests", failed, number);
+    (found.differences, found.unknown)
+}
+
+/// The totals that are equal in both.
+pub(super) fn equal(sides: [&Account; 2]) -> Vec<String> {
+    let [a, b] = sides
+        .map(|side| [side.came.answered, side.came.input, side.came.served.or(side.came.output)]);
+    let names = ["requests answered", "tokens of prompts", "tokens of answers"];
+    let totals = names.into_iter().zip(a.into_iter().zip(b));
+    let same = totals.filter_map(|(name, (a, b))| Some((name, a.filter(|a| Some(*a) == b)?)));
+    same.map(|(name, total)| format!("{name}: {total}")).collect()
+}
+
+#[derive(Default)]
+struct SettingDifferences {
+    differences: Vec<Setting>,
+    unknown: Vec<String>,
+}
+
+impl SettingDifferences {
+    fn check<T>(
+        &mut self,
+        kind: Kind,
+        what: &str,
+        [a, b]: [&Option<T>; 2],
+        show: impl Fn(&T) -> String,
+    ) {
+        match (a, b) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (show(a), show(b));
+                if a != b {
+                    self.differ(kind, what, a, b);
+                }
+            }
+            (Some(a), None) => {
+                self.unknown.push(format!("{what}: not stated by B; A: {}", show(a)))
+            }
+            (None, Some(b)) => {
+                self.unknown.push(format!("{what}: not stated by A; B: {}", show(b)))
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Means that may differ a little.
+    fn about(&mut self, kind: Kind, what: &str, [a, b]: [Option<f64>; 2]) {
+        if let (Some(a), Some(b)) = (a, b)
+            && (a - b).abs() <= LENGTHS * a.max(b)
+        {
+            return;
+        }
+        self.check(kind, what, [&a, &b], |number| shown(*number));
+    }
+
+    fn differ(&mut self, kind: Kind, what: &str, a: String, b: String) {
+        let what = what.to_owned();
+        self.differences.push(Setting { kind, what, a, b });
+    }
 }

@@ -235,3 +235,31 @@ async fn stop_leaves_due_samples_undrawn() {
 }
 
 mod sessions;
+
+/// A wait for a queue parks the thread too, and takes the token that was meant for the pacer.
+#[test]
+fn wake_during_another_wait_is_not_lost() {
+    let signal = Signal::for_thread();
+    let attached = std::sync::Barrier::new(2);
+    let flag = AtomicBool::new(false);
+    let waker = signal.clone();
+    let stopped = std::thread::scope(|scope| {
+        let pacer = scope.spawn(|| {
+            let clock = Clock::start();
+            signal.attach();
+            attached.wait();
+            while !flag.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+            }
+            // The state after an unlucky receive: the wake has come, and its token is gone.
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+            pollster::block_on(signal.wait(&clock, None));
+            signal.is_stopped()
+        });
+        attached.wait();
+        waker.stop();
+        flag.store(true, Ordering::Release);
+        pacer.join().unwrap()
+    });
+    assert!(stopped);
+}

@@ -14,13 +14,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use super::Polled;
 use super::poller::Poller;
 use super::socket::socket;
 use super::stamp::{StampedStream, Wire};
-use super::tls;
 pub use super::tls::TrustError;
-use super::{Connect, NewConnection};
+use super::{Connect, NewConnection, Polled, tls};
 use model::clock::Clock;
 pub use model::connection::Trust;
 use model::connection::{Timestamps, Version};

@@ -18,8 +18,7 @@ use tokio::io::{AsyncWrite, ReadBuf};
 
 use super::stamp::Marks;
 use super::websocket::WebSocket;
-use super::{BUFFER, Broke, Head, READS_IN_A_ROW, Sink, broken};
-use super::{ByteStream, NewConnection};
+use super::{BUFFER, Broke, ByteStream, Head, NewConnection, READS_IN_A_ROW, Sink, broken};
 use body::Body;
 use model::units::Nanos;
 

@@ -20,8 +20,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, Sink, Unanswered};
-use super::{ByteStream, NewConnection};
+use super::{Broke, ByteStream, Head, NewConnection, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
 use outgoing::{NotedStream, Outgoing};

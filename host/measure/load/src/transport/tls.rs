@@ -1,6 +1,5 @@
 //! Trust in certificates: TLS by rustls, with the system's roots, a user's authority, or no check.
 
-use model::connection::Trust;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use model::connection::Version;
+use model::connection::{Trust, Version};
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]

@@ -26,8 +26,7 @@ use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Utf8Bytes, protocol};
 
 use super::stamp::Marks;
-use super::{BUFFER, Broke, READS_IN_A_ROW, broken};
-use super::{ByteStream, NewConnection};
+use super::{BUFFER, Broke, ByteStream, NewConnection, READS_IN_A_ROW, broken};
 use crate::transport::Head;
 use crate::transport::request::Request;
 use model::frame::FRAME_BYTES;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Observations;
 use super::dice::Dice;
 use super::given::Draw;
-use super::{format, sessions};
+use super::{Observations, format, sessions};
 use crate::PluginError;
 use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};

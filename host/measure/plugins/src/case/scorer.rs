@@ -3,8 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::format;
-use super::{Observations, TOLERATED};
+use super::{Observations, TOLERATED, format};
 use crate::PluginError;
 use crate::scorer::{Exchange, Judge, Scorer};
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use base64::DecodeError;
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine as _};
 
-use super::find;
 use model::txtar;
 
 /// The extension of a case in one file.
@@ -120,9 +119,9 @@ impl Store {
     pub fn names(&self) -> Result<Vec<String>, String> {
         let mut names: Vec<String> = match &self.archive {
             Some(archive) => archive.sections.iter().map(|section| section.name.clone()).collect(),
-            None => find::entries(&self.path)?
+            None => super::entries(&self.path)?
                 .iter()
-                .filter(|path| !find::is_hidden(path))
+                .filter(|path| !super::is_hidden(path))
                 .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
                 .collect(),
         };

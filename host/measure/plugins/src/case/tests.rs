@@ -4,7 +4,7 @@
 use super::dice::Dice;
 use super::report::Failure;
 use super::store::Store;
-use super::{damage, format, reply};
+use super::{damage, format, reply, *};
 use crate::backend::{Meaning, Output, Request};
 use model::frame::{Frames, Framing, LengthPrefix};
 
@@ -138,4 +138,71 @@ fn editors_newlines_are_ignored() {
     let (failures, written) =
         super::compare(&mut Store::open(folder.path()).unwrap(), &[("events.json", None)], true);
     assert!(failures.is_empty() && written[0].removed && !path.exists());
+}
+
+fn made(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+fn names(found: &CaseSet, below: &Path) -> Vec<String> {
+    let name = |path: &PathBuf| path.strip_prefix(below).unwrap().display().to_string();
+    found.cases.iter().map(name).collect()
+}
+
+#[test]
+fn projects_folders_and_cases_are_distinguished() {
+    let folder = made(&[
+        "cases/b/sample.json",
+        "cases/a/sample.json",
+        "cases/shared.json",
+        "cases/c.case",
+        "cases/.git/x",
+    ]);
+    let root = folder.path();
+    let project = cases(root).unwrap();
+    assert_eq!(names(&project, root), ["cases/a", "cases/b", "cases/c.case"]);
+    assert_eq!(project.project.as_deref(), Some(root));
+    let folder_of_cases = cases(&root.join("cases")).unwrap();
+    assert_eq!(folder_of_cases.cases, project.cases);
+    assert_eq!(folder_of_cases.project.as_deref(), Some(root));
+    let one = cases(&root.join("cases/b")).unwrap();
+    assert_eq!(names(&one, root), ["cases/b"]);
+    assert_eq!(one.project.as_deref(), Some(root));
+    let file = cases(&root.join("cases/c.case")).unwrap();
+    assert_eq!(names(&file, root), ["cases/c.case"]);
+    assert_eq!(file.project.as_deref(), Some(root));
+}
+
+#[test]
+fn cases_elsewhere_belong_to_no_project() {
+    let folder = made(&["some/a/case.toml"]);
+    let found = cases(&folder.path().join("some")).unwrap();
+    assert_eq!((found.cases.len(), found.project), (1, None));
+}
+
+#[test]
+fn missing_folder_and_missing_cases_are_errors() {
+    let folder = made(&["cases/notes.txt"]);
+    let none = cases(folder.path()).unwrap_err();
+    assert!(none.contains("cases` has no cases"), "{none}");
+    let absent = cases(&folder.path().join("x")).unwrap_err();
+    assert!(absent.contains("is not a folder"), "{absent}");
+}
+
+#[test]
+fn project_has_one_component() {
+    let folder = made(&["a/target/plugin/a.wasm", "b/target/plugin/b.wasm"]);
+    let component = |name: &str| component(&folder.path().join(name));
+    assert!(component("a").unwrap().ends_with("target/plugin/a.wasm"));
+    let none = component("c").unwrap_err();
+    assert!(none.contains("run `runner plugin build "), "{none}");
+    std::fs::write(folder.path().join("b/target/plugin/c.wasm"), "").unwrap();
+    let several = component("b").unwrap_err();
+    assert!(several.contains("(b.wasm, c.wasm)"), "{several}");
 }

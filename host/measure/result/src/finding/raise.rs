@@ -1,8 +1,7 @@
 //! Raises the findings of a run: calls every rule, and orders the findings.
 
 use super::{
-    Finding, acceptance, cache, client, cold, course, devices, fleet, input, load, rules, series,
-    server, tokens, vitals,
+    Finding, acceptance, cache, client, course, devices, input, load, rules, server, tokens, vitals,
 };
 use crate::summary::Summary;
 
@@ -12,11 +11,11 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     rules::failures,
     rules::rules_broken,
     rules::not_sent,
-    fleet::agent_lost,
-    fleet::agent_failed,
-    fleet::agent_clock,
+    load::agent_lost,
+    load::agent_failed,
+    load::agent_clock,
     rules::records_damaged,
-    series::damaged,
+    server::damaged,
     rules::interrupted,
     rules::short_dataset,
     input::dataset_altered,
@@ -62,14 +61,14 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     cache::differs,
     cache::not_reported,
     server::preempted,
-    series::server_queue,
-    series::admission_throttled,
-    series::gaps,
+    server::server_queue,
+    server::admission_throttled,
+    server::gaps,
     devices::throttled,
     devices::power_capped,
     devices::gaps,
-    cold::cold_start,
-    cold::warmup_unstable,
+    course::cold_start,
+    course::warmup_unstable,
     course::drift,
     course::swing,
     course::not_steady,

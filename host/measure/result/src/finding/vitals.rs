@@ -3,8 +3,7 @@
 use super::client::LAG_SHARE;
 use super::{Finding, Id, Severity};
 use crate::metric;
-use crate::summary::Agent;
-use crate::summary::Summary;
+use crate::summary::{Agent, Summary};
 use model::client::{Client, Thread, role};
 
 /// Share of a second on a core beyond which a thread has no capacity left.

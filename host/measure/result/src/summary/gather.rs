@@ -2,27 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use super::ServerCounts;
 use super::agents::Agents;
 use super::backlog::Waiting;
 use super::confidence::Rates;
 use super::distribution::WAITING;
 use super::expected::Expectation;
+use super::facts::{self, AnswerTokens};
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
-use super::first_token;
 use super::lives::Lives;
 use super::load::{Load, Sound};
 use super::messages::Messages;
 use super::sessions::Histories;
 use super::steady::SteadyState;
 use super::survey::SurveyResult;
-use super::telemetry::{self, AnswerTokens};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
     WithFailures, cold, groups, scores, sessions, steady, time_slices, warmup,
 };
+use super::{ServerCounts, first_token};
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
 use crate::metric::{self, CATALOGUE, Measure, Metric, Reading, Unit};
@@ -372,7 +371,7 @@ impl<'a> Gather<'a> {
         let devices = self.facts.devices.as_ref().zip(last_end);
         let devices = devices.map(|(recording, end)| {
             let measured = (self.surveyed.origin, end);
-            telemetry::devices(recording, measured, answered, steady_state.as_ref())
+            facts::devices(recording, measured, answered, steady_state.as_ref())
         });
         let series = self.facts.series.as_ref().zip(last_end);
         let server_series =

@@ -7,8 +7,7 @@
 //! The command line derives the exit code.
 
 use super::{Checked, Threshold};
-use crate::figure::Figure;
-use crate::figure::scores_there_are;
+use crate::figure::{Figure, scores_there_are};
 use crate::finding::Verdict;
 use crate::metric::{self, Of};
 use crate::summary::Summary;

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::Fault;
-use super::{Extent, Spool};
+use super::{Extent, Fault, Spool};
 use load::drive::demand::Demand;
 use model::exchange::{
     Class, Event, GATEWAY_OVERHEAD, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::Fault;
-use super::WayBack;
+use super::{Fault, WayBack};
 use crate::authenticate::http_request;
 use crate::clean_up::CleanUps;
 use crate::lease::Refusals;

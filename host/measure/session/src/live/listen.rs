@@ -3,12 +3,11 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::shown;
-use super::{DrawnSession, PLACEHOLDER, Question, Request};
+use super::{DrawnSession, PLACEHOLDER, Question, Request, shown};
 use crate::sessions::graph::quotes;
 use crate::stages::treatment;
 use model::arrival::{Arrival, Think};

@@ -1,13 +1,12 @@
 //! From a sample to a request: the plan's additions to the sample, its record, and the backend's
 //! call.
 
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::front;
-use super::masked::MaskedSecrets;
-use super::{Item, ReadyRequest};
+use super::{Item, ReadyRequest, front};
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
 use crate::decode::outgoing;
@@ -22,13 +21,14 @@ use load::transport::websocket::Message;
 use model::connection::Version;
 use model::exchange::{self, Class, Outcome, Phase, SampleFacts, Turn};
 use model::frame::Framing;
-use model::hex;
 use model::identity::{Identities, Member};
 use model::target::{Secrets, Target};
 use model::units::Nanos;
+use model::{hex, redact};
 use plugins::PluginError;
 use plugins::backend::{Call, Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
+use serde_json::Value;
 
 /// Characters of a prompt's end that are recorded where its answer will be judged.
 const PROMPT_CHARS: usize = 240;
@@ -395,5 +395,81 @@ fn message_count(prompt: &Prompt) -> u32 {
     match prompt {
         Prompt::Messages(messages) => u32::try_from(messages.len()).unwrap_or(u32::MAX),
         _ => 0,
+    }
+}
+
+// Secret values in the fields that the user adds to the body of requests (`request.extra-body`).
+// The backend plugin gets names for them, and the host puts the values in after `encode`, as it
+// does with the key.
+
+/// The names that stand for values, and the values.
+#[derive(Default)]
+pub(crate) struct MaskedSecrets {
+    values: Vec<(String, Value)>,
+}
+
+impl MaskedSecrets {
+    /// Takes the secret values out of the fields that the plugin gets.
+    pub fn mask(extra_body: &mut Option<String>) -> Self {
+        let mut masked = MaskedSecrets::default();
+        let body = extra_body.as_ref();
+        let Some(mut body) = body.and_then(|body| serde_json::from_str::<Value>(body).ok()) else {
+            return masked;
+        };
+        let values = RefCell::new(Vec::new());
+        redact::fields(&mut body, &|value| {
+            let name = format!("runner-secret-{}-value", values.borrow().len());
+            values.borrow_mut().push((name.clone(), value.clone()));
+            name
+        });
+        masked.values = values.into_inner();
+        if !masked.values.is_empty() {
+            *extra_body = Some(body.to_string());
+        }
+        masked
+    }
+
+    /// Puts the values where the plugin wrote their names.
+    pub fn restore(&self, mut body: Vec<u8>) -> Vec<u8> {
+        for (name, value) in &self.values {
+            let quoted = format!("\"{name}\"");
+            body = replaced(body, quoted.as_bytes(), value.to_string().as_bytes());
+        }
+        body
+    }
+}
+
+fn replaced(text: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut new = Vec::new();
+    let mut rest = &text[..];
+    while let Some(at) = rest.windows(from.len()).position(|part| part == from) {
+        new.extend_from_slice(&rest[..at]);
+        new.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    if new.is_empty() {
+        return text;
+    }
+    new.extend_from_slice(rest);
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_see_names_of_secrets_servers_see_values() {
+        let body = r#"{"api_key":"a\"b","n":1,"user":{"hf_token":7,"name":"x"}}"#;
+        let mut text = Some(body.to_owned());
+        let masked = MaskedSecrets::mask(&mut text);
+        let text = text.unwrap();
+        assert!(!text.contains("a\\\"b") && !text.contains('7'), "{text}");
+        assert!(text.contains(r#""n":1"#) && text.contains(r#""name":"x""#), "{text}");
+        let lifted = masked.restore(text.into_bytes());
+        assert_eq!(String::from_utf8(lifted).unwrap(), body);
+        let mut plain = Some(r#"{ "n": 1 }"#.to_owned());
+        assert!(MaskedSecrets::mask(&mut plain).values.is_empty());
+        assert_eq!(plain.as_deref(), Some(r#"{ "n": 1 }"#));
     }
 }

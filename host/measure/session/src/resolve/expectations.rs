@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::path_of;
-use super::{Faults, Source};
+use super::{Faults, Source, path_of};
 use model::nearest;
 use model::simulation::simulated_acceptance;
 use reader::{Problem, read_text, words};

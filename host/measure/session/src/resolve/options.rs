@@ -13,7 +13,7 @@ use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
-use crate::prepare::masked::MaskedSecrets;
+use crate::prepare::writer::MaskedSecrets;
 use crate::sessions::history::text_message;
 use scenario::plan::RequestOptions;
 

@@ -1,8 +1,7 @@
 //! Targets of requests: addresses and connections.
 
-use super::Resolution;
 use super::defaults::narrow;
-use super::path_of;
+use super::{Resolution, path_of};
 use model::connection::{Trust, Version};
 use model::places::AllowedHost;
 use model::session::Cache;

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::Resolution;
-use super::path_of;
+use super::{Resolution, path_of};
 use crate::prepare::{all, arrivals};
 use model::arrival::{Arrival, Trace, TraceError};
 use model::file::PlannedFile;

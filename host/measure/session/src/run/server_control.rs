@@ -2,7 +2,6 @@
 //! and for its metrics before and after. A worker asks, because its runtime's connections stay
 //! open; the pacer waits for it while nothing is due.
 
-use plugins::backend::ServerMetric;
 use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
@@ -16,7 +15,7 @@ use load::question::Question;
 use model::clock::date;
 use model::units::Nanos;
 use plugins::PluginError;
-use plugins::backend::{Control, Dialect};
+use plugins::backend::{Control, Dialect, ServerMetric};
 use result::summary::server::{Figure, Server, TargetMetrics};
 use scenario::plan::Plan;
 

@@ -11,7 +11,7 @@ use super::super::print::tell;
 use audit::claim::Claim;
 use audit::published;
 use compare::explain::Account;
-use compare::repeats::FEWEST;
+use compare::variation::FEWEST;
 use compare::{
     Choice, Condition, Measured, Side, Stated, Turns, Variation, blocks, figures, percentiles,
 };

@@ -12,8 +12,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, Args, Command, CommandFactory, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use super::Line;
-use super::places;
+use super::{Line, places};
 use crate::cli::flags::{backends, datasets};
 use crate::cli::{Cli, run};
 use crate::guide::pages::PAGES;

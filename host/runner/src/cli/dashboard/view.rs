@@ -20,10 +20,9 @@ use model::exchange::Class;
 use model::units::Nanos;
 use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
-use session::live::Rates;
 use session::live::cells::{Quantiles, RECENT_S};
 use session::live::snapshot::{Failures, Standing};
-use session::live::{History, Latency, Phase, Snapshot, Stop};
+use session::live::{History, Latency, Phase, Rates, Snapshot, Stop};
 
 const PANELS: (u16, u16) = (72, 22);
 

@@ -18,8 +18,7 @@ use super::super::interrupt::Interrupt;
 use super::super::measure::{Overseer, Place, environment, teller};
 use super::super::print::tell;
 use super::super::watch::{Displays, Onlooker};
-use super::Fleet;
-use super::{RunInterrupts, take_part};
+use super::{Fleet, RunInterrupts, take_part};
 
 /// The interval at which an overseer looks at a run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

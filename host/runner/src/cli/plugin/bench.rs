@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::test;
-use super::{Form, Sandbox};
+use super::{Form, Sandbox, test};
 use crate::cli::failure::{Exit, Failure};
 use model::clean;
 use model::plugin::Kind;

@@ -5,8 +5,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use toolchain::Target;
 
-use super::Form;
-use super::facts;
+use super::{Form, facts};
 use crate::author::build::{Component, ShowOutput, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::Failure;

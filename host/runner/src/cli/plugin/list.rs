@@ -11,8 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::flags::{backends, datasets};
 use crate::cli::print::{columns, tell};
 use model::plugin::Kind;
-use plugins::load;
-use plugins::{PluginError, examine};
+use plugins::{PluginError, examine, load};
 
 /// Digits of a digest to show: enough to tell components apart at a glance.
 const SHORT: usize = 12;

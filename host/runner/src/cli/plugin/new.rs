@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::Form;
-use crate::author::name::Name;
+use crate::author::project::Name;
 use crate::author::{Language, editor, project, template};
 use crate::cli::failure::Failure;
 use crate::cli::words::some_of;

@@ -17,7 +17,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::{json, tell, write_stdout, write_styled};
 use model::clean;
 use model::plugin::Limits;
-use plugins::case::{Suite, SuiteReport, TimedReport, find};
+use plugins::case::{self, Suite, SuiteReport, TimedReport};
 use plugins::load::Plugin;
 
 /// Run a plugin's cases in the sandbox
@@ -144,7 +144,7 @@ pub(super) fn suite(
     filter: Option<&str>,
     sandbox: &Sandbox,
 ) -> Result<Suite, Failure> {
-    let mut found = find::cases(dir).map_err(Failure::input)?;
+    let mut found = case::cases(dir).map_err(Failure::input)?;
     if let Some(wanted) = filter {
         let all = found.cases.len();
         found.cases.retain(|case| {
@@ -182,7 +182,7 @@ pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, F
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let built = find::component(project).map_err(|why| Failure::new(Exit::Plugin, why))?;
+    let built = case::component(project).map_err(|why| Failure::new(Exit::Plugin, why))?;
     up_to_date(&built)?;
     Ok(built.display().to_string())
 }

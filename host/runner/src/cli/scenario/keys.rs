@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::super::failure::Failure;
 use super::super::plugin::Form;
-use scenario::Fate;
-use scenario::Key;
+use scenario::{Fate, Key};
 
 /// List the keys of scenarios: type, default, flag, variable, documentation
 #[derive(Clone, Debug, clap::Args)]

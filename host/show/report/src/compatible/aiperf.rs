@@ -18,8 +18,7 @@ use runs::Reported;
 use serde_json::{Map, Value, json};
 use statistics::{Figures, Ranked, Spread};
 
-use super::Tool;
-use super::{Rules, ToolRequest};
+use super::{Rules, Tool, ToolRequest};
 
 /// The percentiles of AIPerf's statistics, in percent.
 const PERCENTILES: [f64; 9] = [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0];

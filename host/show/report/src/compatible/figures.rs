@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ToolRequest;
-use super::{Detail, Keep, Request, Tool};
+use super::{Detail, Keep, Request, Tool, ToolRequest};
 use model::exchange::Outcome;
 use model::units::Nanos;
 use result::metric::Unit;

@@ -13,11 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::Board;
-use super::Lobby;
-use super::hub::{Command, Hub, LEAVE, Links};
-use super::peer::{self, Context};
-use super::{Timing, lock};
+use super::{Board, Command, Context, Hub, LEAVE, Links, Lobby, Timing, lock};
 use crate::clock::{ClockStep, Estimate};
 use crate::identity;
 use crate::records::Incoming;
@@ -232,7 +228,7 @@ async fn accept(listener: TcpListener, context: Arc<Context>, mut stopped: onesh
                 Ok((tcp, address)) => {
                     conn += 1;
                     let guest = lobby.enter(conn, address.ip().to_canonical());
-                    served.spawn(peer::serve(Arc::clone(&context), tcp, address, conn, guest));
+                    served.spawn(super::serve(Arc::clone(&context), tcp, address, conn, guest));
                 }
                 Err(_) => tokio::time::sleep(RECOVER).await,
             },

@@ -14,8 +14,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::agent::JoinError;
-use super::{Reader, write};
-use super::{Timing, WAITING, blocking, lock};
+use super::{Reader, Timing, WAITING, blocking, lock, write};
 use crate::identity::{TOKENS_DIFFER, meaning, name};
 use crate::records::{NOTHING, Outgoing, RecordsError, WINDOW, seal};
 use crate::rendezvous::Agent as State;

@@ -23,8 +23,7 @@ use session::{CheckedRun, LoadedRun, Record, ResolvedRun, Source, Threads, resol
 use tokio::sync::oneshot;
 
 use super::connections::{Connections, version};
-use super::coordinator::{FleetError, make};
-use super::coordinator::{Interrupts, Settings};
+use super::coordinator::{FleetError, Interrupts, Settings, make};
 use super::plan::{digest, parts};
 use super::view::{Local, LocalPart};
 

@@ -1,7 +1,7 @@
 //! Throughput and latency over the load: scenarios that differ only in their load, as points of one
 //! curve.
 
-use super::tables::{Tables, over};
+use super::{Tables, over};
 use crate::expand::{Trial, TrialId};
 use crate::study::{OfLoad, Scenario};
 use result::figure::{Better, Figure};

@@ -3,8 +3,7 @@
 
 use report::document::{Cell, Document, Table, Text, Tone};
 
-use super::of_model;
-use super::{figure_of, gain_cell, judgement, number, spread};
+use super::{figure_of, gain_cell, judgement, number, of_model, spread};
 use crate::findings::{
     LabReport, ScenarioFacts, StudyReport, gain_text, held_text, key_of, to_show_text,
 };

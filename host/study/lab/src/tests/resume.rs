@@ -5,9 +5,8 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 
 use super::world::{Fate, Settings, World};
-use crate::findings;
 use crate::journal::{Cell, Event, Journal, whole};
-use crate::{Next, Results, RunKey, next};
+use crate::{Next, Results, RunKey, findings, next};
 
 /// One option helps, one crashes, one loses requests, and one needs a second attempt.
 fn truth(settings: &Settings, scenario: &str) -> Fate {

@@ -4,7 +4,6 @@
 mod bailian;
 mod blocks;
 mod csv;
-mod messages;
 mod mooncake;
 mod row;
 mod timed;

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 
 use super::Format;
 use super::blocks::{HashId, Rule};
-use super::messages::{body, messages};
-use super::row::{Content, NOTHING, Row, parsed, tokens};
+use super::row::{Content, NOTHING, Row, body, messages, parsed, tokens};
 use crate::content;
 
 #[derive(Deserialize)]

@@ -12,12 +12,9 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Sleep;
 
-use super::Reading;
-use super::broken;
-use super::watched::{Turn, until_over};
-use crate::drive::End;
-use crate::drive::Outbox;
+use super::{Reading, Turn, broken, until_over};
 use crate::drive::demand::{Demand, Outgoing};
+use crate::drive::{End, Outbox};
 use crate::transport::poller::Readiness;
 use crate::transport::websocket::{Closed, Incoming, WebSocket};
 use crate::transport::{ByteStream, Marks};

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::sessions::graph::Policy;
-use crate::sessions::history::ReplyContent;
-use crate::sessions::history::text_message;
+use crate::sessions::history::{ReplyContent, text_message};
 use model::session::{AfterFailure, History};
 use plugins::backend::{Dependency, Role, Sample, Turn};
 use serde_json::{Value, json};
