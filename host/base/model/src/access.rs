@@ -34,6 +34,7 @@ pub enum Access {
     Header {
         /// The header's name.
         name: String,
+        /// The key.
         key: String,
     },
     /// A signature of each request with a key that the server has too.
@@ -88,6 +89,7 @@ impl Access {
 pub struct Key {
     /// Its public part; empty if it has none.
     pub id: String,
+    /// The access key: it signs, and is never sent.
     pub secret: String,
 }
 

@@ -75,6 +75,7 @@ pub enum Arrival {
     },
     /// At the times in a file.
     Trace {
+        /// The file.
         file: PlannedFile,
         /// Playing speed, as a multiple of the recorded speed.
         time_scale: f64,

@@ -460,10 +460,12 @@ mod letters {
     }
 }
 
+/// One event of [`Events`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Instant at which its frame was complete.
     pub at: Nanos,
+    /// The kind of event.
     pub kind: Kind,
     /// The number of tokens in it, if the server states it.
     pub tokens: Option<u32>,

@@ -5,6 +5,7 @@
 //! reading to `load`, the definitions of metrics to `result`, and the format of a scenario to
 //! `scenario`. Only [`clock`] reads the clock of a run.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 // The attribute of documents names this crate.

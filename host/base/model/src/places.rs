@@ -32,6 +32,7 @@ pub struct Places {
 /// A place that a URL leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'p> {
+    /// Its number.
     pub number: u32,
     /// Scheme, host and port.
     pub origin: &'p Target,

@@ -9,6 +9,7 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
+    /// From a seed.
     pub fn new(seed: u64) -> Self {
         SplitMix64(seed)
     }

@@ -101,6 +101,7 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }

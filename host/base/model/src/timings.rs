@@ -15,6 +15,7 @@ pub enum Stage {
     TargetProbed,
     /// The requests that must be ready before the first is sent are ready.
     RequestsReady,
+    /// Connections are open.
     ConnectionsOpen,
     /// The first request was handed to a worker, in the warm-up if there is one.
     FirstSent,

@@ -6,6 +6,7 @@ use super::template::{self, UnknownPlaceholder};
 /// The needs of a signature by HMAC beside the request and the time.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hmac {
+    /// The digest.
     pub digest: Digest,
     /// The way in which the signature is written.
     pub encoding: Encoding,
@@ -17,10 +18,14 @@ pub struct Hmac {
     pub key: Key,
 }
 
+/// A digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digest {
+    /// SHA-1.
     Sha1,
+    /// SHA-256.
     Sha256,
+    /// SHA-512.
     Sha512,
 }
 
@@ -33,6 +38,7 @@ pub enum Encoding {
     Base64,
 }
 
+/// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     /// The request's method.
@@ -45,11 +51,13 @@ pub enum Placeholder {
     TimeMs,
     /// The date, as HTTP writes it.
     Date,
+    /// The body.
     Body,
     /// The body's digest, in hexadecimal.
     BodyDigest,
     /// The key's public part.
     Id,
+    /// The signature.
     Signature,
 }
 

@@ -12,6 +12,7 @@ use super::template::{self, UnknownPlaceholder};
 
 /// The needs of a login, and the tokens that it gave.
 pub struct Token {
+    /// The key.
     pub key: Key,
     /// The key in Base64.
     pub basic: String,
@@ -30,11 +31,13 @@ pub struct Token {
 /// A request that has the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
+    /// The method.
     pub method: String,
     /// Path and query below the target's URL.
     pub path: String,
     /// Header fields.
     pub headers: Vec<(String, String)>,
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -45,11 +48,13 @@ pub struct Tokens(RwLock<HashMap<String, IssuedToken>>);
 /// A token as requests carry it.
 #[derive(Clone)]
 pub struct IssuedToken {
+    /// The header fields.
     pub fields: Arc<[(HeaderName, HeaderValue)]>,
     /// The instant of the next login; absent if the token's end is not known.
     pub renewal: Option<Instant>,
 }
 
+/// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     /// The key as the user keeps it.
@@ -60,6 +65,7 @@ pub enum Placeholder {
     Secret,
     /// The key in Base64.
     Basic,
+    /// The token.
     Token,
 }
 

@@ -99,6 +99,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its class.
     pub fn class(&self) -> Class {
         match self {
             Outcome::Ok => Class::Complete,

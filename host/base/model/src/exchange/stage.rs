@@ -48,7 +48,9 @@ pub struct Due {
 /// come, or never will.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Open {
+    /// The request.
     pub request: Due,
+    /// Opening of its connection.
     pub connection: Option<Connection>,
     /// Instant at which its first byte was handed to the socket.
     pub sent: Option<Nanos>,
