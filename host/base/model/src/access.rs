@@ -54,7 +54,7 @@ pub struct Sigv4 {
     pub region: Option<String>,
     /// The access key's identifier.
     pub id: String,
-    /// The access key: it signs, and is never sent.
+    /// The secret.
     pub secret: String,
     /// Token that temporary keys are sent with.
     pub session_token: Option<String>,
@@ -89,7 +89,7 @@ impl Access {
 pub struct Key {
     /// Its public part; empty if it has none.
     pub id: String,
-    /// The access key: it signs, and is never sent.
+    /// The secret.
     pub secret: String,
 }
 
