@@ -1,6 +1,5 @@
 //! NumPy's generator `np.random.default_rng(seed)`, number for number: PCG64, seeded by
-//! `SeedSequence`. Tools in Python that draw with it can be repeated here. Plugins draw with the same
-//! file.
+//! `SeedSequence`. Draws of tools in Python are repeated with it. Plugins draw with its file too.
 
 #[allow(dead_code, reason = "plugins draw 32 bits too")]
 #[path = "../../../../plugins/sdk/src/random/pcg64.rs"]
