@@ -116,7 +116,7 @@ const LIMITS: [&str; 3] = ["e2e.p95 <= 5s", "ttft.p99 <= 2s", "tpot.p95 <= 25ms"
 
 /// Searches of engines under chats, without and with the controls of their runs.
 fn engine() {
-    for kind in [Kind::Usual, Kind::Cached, Kind::Padded, Kind::Wandering] {
+    for kind in [Kind::Usual, Kind::Cached, Kind::Padded, Kind::Replicas, Kind::Wandering] {
         for (limit, width) in LIMITS.into_iter().flat_map(|limit| [(limit, 0.2), (limit, 0.05)]) {
             for controls in [false, true] {
                 let (truth, tally) = engine_searches(kind, limit, width, 60, 400_000, controls);

@@ -100,6 +100,9 @@ pub enum Kind {
     /// One that reads prompts before anything else, in steps of their own, and pads its batches and
     /// prompts. No line describes its steps.
     Padded,
+    /// Two usual ones behind a router that sends each request to the next one. The simulation takes
+    /// them for one engine.
+    Replicas,
 }
 
 impl Kind {
@@ -109,6 +112,7 @@ impl Kind {
             Kind::Usual | Kind::Wandering => engine_capacity(),
             Kind::Cached => 19.6,
             Kind::Padded => 13.9,
+            Kind::Replicas => 2.0 * engine_capacity(),
         }
     }
 
@@ -117,12 +121,23 @@ impl Kind {
         let work = Lengths::work(simulator::CHAT[0], simulator::CHAT[1], requests, 40 + seed);
         let due = poisson(requests, rate, 50 + seed);
         let parameters = match self {
-            Kind::Usual => Parameters::default(),
+            Kind::Usual | Kind::Replicas => Parameters::default(),
             Kind::Cached => "slots=64,context=100ns".parse().unwrap(),
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
             Kind::Padded => return padded(&due, &work, 60 + seed),
         };
-        open_ends(&mut Engine::new(parameters, 60 + seed), &due, &work)
+        let replicas = if self == Kind::Replicas { 2 } else { 1 };
+        let mut served: Vec<ServedRequest> = (0..replicas)
+            .flat_map(|replica| {
+                let own = due.iter().copied().zip(work.iter().copied());
+                let (due, work): (Vec<_>, Vec<_>) = own.skip(replica).step_by(replicas).unzip();
+                let engine =
+                    &mut Engine::new(parameters.clone(), 60 + seed + ((replica as u64) << 32));
+                open_ends(engine, &due, &work)
+            })
+            .collect();
+        served.sort_by_key(|own| own.sent);
+        served
     }
 }
 

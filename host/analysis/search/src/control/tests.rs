@@ -54,6 +54,18 @@ fn a_control_that_explains_little_does_not_help() {
     assert!(left > 0.25, "{found:?}");
 }
 
+/// Replicas behind a router: requests wait for one while the other is free.
+#[test]
+fn a_simulation_that_waits_less_than_the_run_explains_nothing() {
+    let left = |kind, rate| {
+        let found = runs(kind, rate, 4);
+        let left = found.iter().map(|own| own.1.map_or(1.0, |control| control.unexplained));
+        mean(&left.collect::<Vec<_>>())
+    };
+    assert!(left(Kind::Usual, 15.3) < 0.2);
+    assert!(left(Kind::Replicas, 31.0) > 0.7);
+}
+
 /// Without the instants of tokens there is no simulation, nor without a rate.
 #[test]
 fn runs_whose_answers_came_whole_have_no_control() {
