@@ -7,8 +7,9 @@
 //! simulation give the estimate y - β (x - m), a control variate (Lavenberg and Welch 1981, "A
 //! perspective on the use of control variables to increase the efficiency of Monte Carlo
 //! simulations"). β is the slope of the regression of y on x over batches of the run. The estimate
-//! has no bias however wrong the simulation, and the beginning with an empty engine cancels out.
-//! The part of y's variance that the regression leaves shows the worth of the control.
+//! has no bias where both queues grow alike, and the beginning with an empty engine cancels out.
+//! The part of y's variance that the regression leaves shows the worth of the control. A simulation
+//! whose requests wait otherwise than the run's (`WAITS`) is worth nothing.
 //!
 //! **The simulation follows from the run alone.** The time of a step is the line of
 //! `statistics::steps`, and the slots are the most answers that were ever under way together. The
