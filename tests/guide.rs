@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::lacking;
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::port;
-use crate::support::process::{PROJECTS, inherit, run, runner};
+use crate::support::process::{PROJECTS, inherit, light_projects, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
@@ -47,7 +47,9 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         let others = OTHERS.map(|other| other.compiler());
-        Reader { folder: tempfile::tempdir().unwrap(), others }
+        let folder = tempfile::tempdir().unwrap();
+        light_projects(folder.path());
+        Reader { folder, others }
     }
 
     /// True if the parts in a language are followed.

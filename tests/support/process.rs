@@ -21,6 +21,13 @@ const COMPILING: Duration = Duration::from_secs(900);
 /// The folder of the builds of authors' projects: their dependencies are compiled once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
+/// Builds the Rust projects below a folder with little optimization, in half the time.
+pub fn light_projects(folder: &Path) {
+    let profile = "[profile.release]\nopt-level = 1\nlto = \"off\"\ncodegen-units = 16\n";
+    std::fs::create_dir(folder.join(".cargo")).unwrap();
+    std::fs::write(folder.join(".cargo/config.toml"), profile).unwrap();
+}
+
 /// The binary without anything from the caller's environment that it would use.
 pub fn runner() -> Command {
     cleaned(heeding_signals(env!("CARGO_BIN_EXE_runner")))

@@ -2,7 +2,9 @@
 //!
 //! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue`
 //! how close searches come to a truth that is known in closed form; `engine` the same of the engine
-//! of `simulator`, whose truth comes from long runs.
+//! of `simulator`, whose truth comes from long runs. `engine` takes from the environment the number
+//! of searches (`SEARCHES`), and the `ENGINES`, `LIMITS`, `WIDTHS` and `CONTROLS` that are wanted,
+//! separated by commas.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "../../analysis/search/src/laboratory.rs"]
@@ -116,10 +118,25 @@ const LIMITS: [&str; 3] = ["e2e.p95 <= 5s", "ttft.p99 <= 2s", "tpot.p95 <= 25ms"
 
 /// Searches of engines under chats, without and with the controls of their runs.
 fn engine() {
-    for kind in [Kind::Usual, Kind::Cached, Kind::Padded, Kind::Replicas, Kind::Wandering] {
-        for (limit, width) in LIMITS.into_iter().flat_map(|limit| [(limit, 0.2), (limit, 0.05)]) {
+    let wanted = |variable: &str, name: &str| {
+        std::env::var(variable).map_or(true, |list| list.split(',').any(|own| own == name))
+    };
+    let searches = std::env::var("SEARCHES").map_or(60, |count| count.parse().unwrap());
+    let mut kinds = vec![Kind::Usual, Kind::Cached, Kind::Padded];
+    kinds.extend([Kind::Replicas, Kind::Lopsided, Kind::Wandering]);
+    kinds.retain(|kind| wanted("ENGINES", &format!("{kind:?}")));
+    for kind in kinds {
+        let cells = LIMITS.into_iter().flat_map(|limit| [(limit, 0.2), (limit, 0.05)]);
+        let is_wanted = |(limit, width): &(&str, f64)| {
+            wanted("LIMITS", limit) && wanted("WIDTHS", &width.to_string())
+        };
+        for (limit, width) in cells.filter(is_wanted) {
             for controls in [false, true] {
-                let (truth, tally) = engine_searches(kind, limit, width, 60, 400_000, controls);
+                if !wanted("CONTROLS", &controls.to_string()) {
+                    continue;
+                }
+                let (truth, tally) =
+                    engine_searches(kind, limit, width, searches, 400_000, controls);
                 let with = if controls { "with" } else { "without" };
                 println!(
                     "engine {kind:?}, {limit}, width {width}, {with} controls, truth {truth:.3} a second"

@@ -39,7 +39,7 @@ def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
     assert (row.unit, row.judgement) == ("ms", "worse"), row
     assert row.baseline == pytest.approx(run.summary.metrics["ttft"].mean)
     assert row.value == pytest.approx(slower.summary.metrics["ttft"].mean)
-    assert row.interval is not None and row.interval.low is not None and row.interval.low > 500
+    assert row.interval is not None and row.interval.low is not None and row.interval.low > 0
     assert [side.sources for side in comparison.sides] == [[run.path.name], [slower.path.name]]
     assert comparison.figure("ttft.mean", "B") == row
     for name, side, words in [

@@ -8,8 +8,9 @@
 //! perspective on the use of control variables to increase the efficiency of Monte Carlo
 //! simulations"). β is the slope of the regression of y on x over batches of the run. The estimate
 //! has no bias where both queues grow alike, and the beginning with an empty engine cancels out.
-//! The part of y's variance that the regression leaves shows the worth of the control. A simulation
-//! whose requests wait otherwise than the run's (`WAITS`) is worth nothing.
+//! The part of y's variance that the regression leaves shows the worth of the control. Where the
+//! requests of one engine wait otherwise than the run's (`WAITS`), replicas behind a router are
+//! simulated. Where theirs wait otherwise too, the simulation is worth nothing.
 //!
 //! **The simulation follows from the run alone.** The time of a step is the line of
 //! `statistics::steps`, and the slots are the most answers that were ever under way together. The
@@ -55,6 +56,8 @@ const SHARE: f64 = 0.5;
 /// Behind a router, requests wait for one replica while another is free, so queues grow otherwise.
 /// Runs of single engines differ by 0.97 to 1.54, of two replicas by 1.32 to 2.28.
 const WAITS: f64 = 1.45;
+/// Replicas behind a router that are tried where one engine's requests wait otherwise.
+const REPLICAS: [u32; 4] = [2, 3, 4, 8];
 /// Requests whose exchanges are in memory at the same time.
 const CHUNK: usize = 4096;
 
@@ -112,31 +115,30 @@ pub(crate) fn controls(
     bad: &[Vec<bool>],
     arrivals: Arrivals,
 ) -> Option<Vec<Simulated>> {
-    let parameters = parameters(lives)?;
     let judge = Judge { readers, limits };
     let due: Vec<Nanos> = lives.iter().map(|own| own.due).collect();
     let work: Vec<Work> = lives.iter().map(|own| own.work).collect();
-    let served = |due: &[Nanos], work: &[Work]| {
-        open_ends(&mut Engine::new(parameters.clone(), 0), due, work)
-    };
-    let again = served(&due, &work);
+    let wait = mean_wait(lives.iter().map(|own| own.first.since(own.due)));
+    let one = one(lives)?;
+    let mut fit = Fit::new(&one, wait, &due, &work);
+    if !fit.waits_alike() {
+        let more = REPLICAS.into_iter().filter(|count| *count <= one.engine.slots);
+        let more = more.map(|count| Fit::new(&one.split(count), wait, &due, &work));
+        fit = more.fold(fit, Fit::closer);
+    }
+    let waits_alike = fit.waits_alike();
+    let Fit { replicas, served: again, .. } = fit;
     let own = judge.misses(&again);
-    let first = |own: &ServedRequest| own.tokens.first().copied().unwrap_or(own.sent);
-    let waits = [
-        mean_wait(lives.iter().map(|own| own.first.since(own.due))),
-        mean_wait(again.iter().map(|own| first(own).since(own.sent))),
-    ];
-    let waits_alike = waits[0] <= WAITS * waits[1] && waits[1] <= WAITS * waits[0];
     let tokens = mean(&work.iter().map(|own| f64::from(own.output_tokens)).collect::<Vec<_>>());
     let many = (LONGER * lives.len()).clamp(LONG.0, LONG.1);
     let many = many.min((TOKENS / tokens) as usize).max(lives.len());
     let (long_due, sources) = drawn(lives, arrivals, many);
     let long_work: Vec<Work> = sources.iter().map(|place| work[*place]).collect();
-    let long = judge.misses(&served(&long_due, &long_work));
+    let long = judge.misses(&replicas.serve(&long_due, &long_work));
     let sooner: Vec<Nanos> =
         long_due.iter().map(|own| Nanos((own.0 as f64 / STEP) as u64)).collect();
-    let above = judge.misses(&served(&sooner, &long_work));
-    let uneven = unevenness(lives, &parameters);
+    let above = judge.misses(&replicas.serve(&sooner, &long_work));
+    let uneven = unevenness(lives, &replicas.engine);
     let start = many / START;
     let found = (0..limits.len()).map(|place| {
         let by_lengths = variance_by_lengths(&long[place], &sources, lives.len());
@@ -207,8 +209,69 @@ fn batches(shown: &[bool]) -> Vec<f64> {
     (0..BATCHES).map(|batch| share(&shown[of(batch)])).collect()
 }
 
+/// Equal engines behind a router that sends each request to the next one.
+#[derive(Clone, Debug)]
+struct Replicas {
+    count: u32,
+    engine: Parameters,
+}
+
+impl Replicas {
+    /// The same work and slots for `count` engines: each has a part of the batch, whose requests
+    /// and tokens weigh more in its steps.
+    fn split(&self, count: u32) -> Self {
+        let (engine, times) = (&self.engine, f64::from(count));
+        let engine = Parameters {
+            slots: engine.slots.div_ceil(count),
+            request: engine.request * times,
+            prompt_token: engine.prompt_token * times,
+            context: engine.context * times,
+            ..engine.clone()
+        };
+        Replicas { count, engine }
+    }
+
+    /// The answers in the order of their requests.
+    fn serve(&self, due: &[Nanos], work: &[Work]) -> Vec<ServedRequest> {
+        let count = self.count as usize;
+        let own = |replica: usize| {
+            let every = due.iter().copied().zip(work.iter().copied()).skip(replica).step_by(count);
+            let (due, work): (Vec<Nanos>, Vec<Work>) = every.unzip();
+            open_ends(&mut Engine::new(self.engine.clone(), 0), &due, &work).into_iter()
+        };
+        let mut each: Vec<_> = (0..count).map(own).collect();
+        (0..due.len()).filter_map(|place| each[place % count].next()).collect()
+    }
+}
+
+/// Replicas, and their answers to the run's own requests.
+struct Fit {
+    replicas: Replicas,
+    served: Vec<ServedRequest>,
+    /// The factor between the mean waits of the run and of the simulation; at least 1.
+    off: f64,
+}
+
+impl Fit {
+    fn new(replicas: &Replicas, wait: f64, due: &[Nanos], work: &[Work]) -> Self {
+        let served = replicas.serve(due, work);
+        let first = |own: &ServedRequest| own.tokens.first().copied().unwrap_or(own.sent);
+        let own = mean_wait(served.iter().map(|own| first(own).since(own.sent)));
+        let off = (wait / own).max(own / wait);
+        Fit { replicas: replicas.clone(), served, off }
+    }
+
+    fn closer(self, other: Self) -> Self {
+        if other.off < self.off { other } else { self }
+    }
+
+    fn waits_alike(&self) -> bool {
+        self.off <= WAITS
+    }
+}
+
 /// The engine that the run shows; `None` if the run is too short.
-fn parameters(lives: &[Life]) -> Option<Parameters> {
+fn one(lives: &[Life]) -> Option<Replicas> {
     let (origin, last) = (lives.first()?.due, lives.last()?.due);
     let length = last.since(origin).as_secs_f64() / SLICES as f64;
     if lives.len() < LEAST || length <= 0.0 {
@@ -234,7 +297,7 @@ fn parameters(lives: &[Life]) -> Option<Parameters> {
         }
     }
     let steps = Steps::from_slices(&slices)?;
-    Some(Parameters {
+    let engine = Parameters {
         slots: most_together(lives),
         step: steps.empty,
         request: steps.request,
@@ -242,7 +305,8 @@ fn parameters(lives: &[Life]) -> Option<Parameters> {
         context: steps.context_token,
         jitter: 0.0,
         ..Parameters::default()
-    })
+    };
+    Some(Replicas { count: 1, engine })
 }
 
 /// The most answers that were under way at the same time.

@@ -342,7 +342,7 @@ mod tests {
         let text = |bad, requests| decide_at(0.001, &[counted(requests, bad, 1.0)]).to_string();
         assert_eq!(
             text(100, 1000),
-            "failed: ttft.p99 < 1000 ms: 100 of 1000 requests are bad, so at least 7.272 % are; 1.000 % may be"
+            "failed: ttft.p99 < 1000 ms: 100 of 1000 requests are bad: at least 7.272 %, limit 1 %"
         );
         let passed = "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad, so at most 0.";
         assert!(text(0, 1000).starts_with(passed));

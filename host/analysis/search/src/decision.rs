@@ -113,33 +113,32 @@ pub struct Decided {
 }
 
 /// As text, with the figures:
-/// `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at least 2.1 % are; 1 % may be`.
+/// `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad: at least 2.1 %, limit 1 %`.
 impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.3} %", share * 100.0);
+        let limit = |own: &Stated| format!("limit {} %", (own.allowed * 1e5).round() / 1e3);
         let seen = |own: &Stated| {
             format!("{}: {} of {} requests are bad", own.limit, own.bad, own.requests)
         };
         let missed = |own: &Stated| {
             let share = own.bad as f64 / own.requests.max(1) as f64;
-            let (share, allowed) = (percent(share), percent(own.allowed));
-            format!("{} ({share}; {allowed} may be)", seen(own))
+            format!("{}: {}, {}", seen(own), percent(share), limit(own))
         };
         let all_missed = || self.limits.iter().map(missed).collect::<Vec<_>>().join("; ");
         match &self.decision {
             Decision::Pass => {
                 let each = self.limits.iter().map(|own| {
-                    let (high, allowed) = (percent(own.high), percent(own.allowed));
-                    format!("{}, so at most {high} are; {allowed} may be", seen(own))
+                    format!("{}: at most {}, {}", seen(own), percent(own.high), limit(own))
                 });
                 write!(f, "passed: {}", each.collect::<Vec<_>>().join("; "))
             }
-            Decision::Below => write!(f, "passed by all runs together: {}", all_missed()),
+            Decision::Below => write!(f, "passed, by the runs at all loads: {}", all_missed()),
             Decision::Fail { why } => match why {
                 Failure::Misses(place) => {
                     let Some(own) = self.limits.get(*place) else { return f.write_str("failed") };
-                    let (low, allowed) = (percent(own.low), percent(own.allowed));
-                    write!(f, "failed: {}, so at least {low} are; {allowed} may be", seen(own))
+                    let low = percent(own.low);
+                    write!(f, "failed: {}: at least {low}, {}", seen(own), limit(own))
                 }
                 Failure::Growth(backlog) => write!(
                     f,
@@ -154,15 +153,15 @@ impl fmt::Display for Decided {
                     alarm.fourth_quarter,
                     alarm.chance
                 ),
-                Failure::Above => write!(f, "failed by all runs together: {}", all_missed()),
+                Failure::Above => write!(f, "failed, by the runs at all loads: {}", all_missed()),
             },
             Decision::Undecided { why, more } => {
                 let few_loads = matches!(why, Doubt::FewLoads(_));
                 let open = (self.limits.iter()).filter(|own| few_loads || own.high > own.allowed);
                 let each: Vec<String> = open
                     .map(|own| {
-                        let [low, high, allowed] = [own.low, own.high, own.allowed].map(percent);
-                        format!("{}, so {low} to {high} are; {allowed} may be", seen(own))
+                        let [low, high] = [own.low, own.high].map(percent);
+                        format!("{}: {low} to {high}, {}", seen(own), limit(own))
                     })
                     .collect();
                 let because = match why {

@@ -100,9 +100,11 @@ pub enum Kind {
     /// One that reads prompts before anything else, in steps of their own, and pads its batches and
     /// prompts. No line describes its steps.
     Padded,
-    /// Two usual ones behind a router that sends each request to the next one. The simulation takes
-    /// them for one engine.
+    /// Two usual ones behind a router that sends each request to the next one.
     Replicas,
+    /// Two usual ones behind a router that sends two of three requests to the first one. No
+    /// simulation has such a router.
+    Lopsided,
 }
 
 impl Kind {
@@ -113,6 +115,7 @@ impl Kind {
             Kind::Cached => 19.6,
             Kind::Padded => 13.9,
             Kind::Replicas => 2.0 * engine_capacity(),
+            Kind::Lopsided => 1.5 * engine_capacity(),
         }
     }
 
@@ -121,16 +124,22 @@ impl Kind {
         let work = Lengths::work(simulator::CHAT[0], simulator::CHAT[1], requests, 40 + seed);
         let due = poisson(requests, rate, 50 + seed);
         let parameters = match self {
-            Kind::Usual | Kind::Replicas => Parameters::default(),
+            Kind::Usual | Kind::Replicas | Kind::Lopsided => Parameters::default(),
             Kind::Cached => "slots=64,context=100ns".parse().unwrap(),
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
             Kind::Padded => return padded(&due, &work, 60 + seed),
         };
-        let replicas = if self == Kind::Replicas { 2 } else { 1 };
-        let mut served: Vec<ServedRequest> = (0..replicas)
+        // The replica of each request in turn.
+        let turns: &[usize] = match self {
+            Kind::Replicas => &[0, 1],
+            Kind::Lopsided => &[0, 1, 0],
+            _ => &[0],
+        };
+        let mut served: Vec<ServedRequest> = (0..turns.len().min(2))
             .flat_map(|replica| {
-                let own = due.iter().copied().zip(work.iter().copied());
-                let (due, work): (Vec<_>, Vec<_>) = own.skip(replica).step_by(replicas).unzip();
+                let all = due.iter().copied().zip(work.iter().copied()).zip(turns.iter().cycle());
+                let own = all.filter(|(_, turn)| **turn == replica).map(|(own, _)| own);
+                let (due, work): (Vec<_>, Vec<_>) = own.unzip();
                 let engine =
                     &mut Engine::new(parameters.clone(), 60 + seed + ((replica as u64) << 32));
                 open_ends(engine, &due, &work)

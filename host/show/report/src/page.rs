@@ -112,7 +112,7 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
 fn sure(page: &mut Document, summary: &Summary) {
     let table = figures::sure(summary, |row| row.decides);
     if !table.rows.is_empty() {
-        page.heading(3, "How sure (95 %)");
+        page.heading(3, "How sure: the average of many runs (95 %)");
         page.table(table);
         page.remark(sure::NOTE);
     }

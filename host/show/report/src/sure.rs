@@ -7,13 +7,13 @@ use model::number::significant;
 use result::metric;
 use result::summary::{Bounds, Distribution, Rates, SteadyState, Summary};
 
-pub(crate) const TITLE: &str = "How Sure (95 %)";
+pub(crate) const TITLE: &str = "How Sure: Average of Many Runs (95 %)";
 
 /// The headings of the columns after the figure's name.
 pub(crate) const COLUMNS: [&str; 3] = ["this run", "same seed", "new seed"];
 
 /// The meaning of the columns.
-pub(crate) const NOTE: &str = "same seed: noise within this run, and run-to-run variation of 2 % (assumed); new seed: other requests of this kind as well";
+pub(crate) const NOTE: &str = "same seed: these requests again, with ± 3.9 % from run to run (assumed); new seed: other requests of this kind as well; unknown: repeats show it (--repeat 3 --same-requests); one further run may lie outside a range";
 
 /// Runs that are enough for an interval of every figure.
 const ENOUGH: f64 = 3.0;
@@ -116,12 +116,12 @@ impl Variation {
     /// The cell of *same seed*. Where the run shows little noise, the interval is the assumption.
     fn same_seed(self, noise: Option<Bounds>) -> String {
         let Some((low, high)) = noise.and_then(|of| of.low.zip(of.high)) else {
-            return format!("{ENOUGH} repeats");
+            return "unknown".to_owned();
         };
         let noise = (self.value - low).max(high - self.value);
         if self.half > 2.0 * noise {
             let share = self.half.hypot(noise) / self.value;
-            return format!("± {} % assumed", significant(100.0 * share, 2));
+            return format!("± {} % (assumed)", significant(100.0 * share, 2));
         }
         between(self.with(Bounds { low: Some(low), high: Some(high) }))
     }
@@ -134,23 +134,23 @@ fn start_only(summary: &Summary, metric: &str) -> String {
         _ => None,
     };
     match steady.and_then(|of: &Distribution| of.percentile(99.0)) {
-        Some(p99) => format!("start only; steady {}", shown(p99)),
-        None => "start only".to_owned(),
+        Some(p99) => format!("the start sets P99; steady P99 {}", shown(p99)),
+        None => "the start sets P99".to_owned(),
     }
 }
 
-/// An interval that holds as long as nobody waits for a place in the engine's batch.
+/// An interval that holds as long as no request waits for a slot in the engine's batch.
 fn unless_full(summary: &Summary, bounds: Bounds) -> String {
     let peak = summary.concurrency.peak;
-    let peak = peak.map_or(String::new(), |peak| format!("; up to {peak} were in flight"));
-    format!("{} while nobody waits for a place{peak}", between(bounds))
+    let slots = peak.map_or("enough".to_owned(), |peak| format!("more than {peak}"));
+    format!("{} if the server has {slots} slots", between(bounds))
 }
 
 /// The runs that give an interval that one run does not show, and the time that they take.
 fn new_seeds(summary: &Summary) -> String {
     let seconds = summary.throughput.duration_s.map(|seconds| ENOUGH * seconds);
     let time = seconds.map_or(String::new(), |seconds| format!(", {}", roughly(seconds.max(1.0))));
-    format!("{ENOUGH} new seeds{time}")
+    format!("--repeat {ENOUGH}{time}")
 }
 
 fn between(bounds: Bounds) -> String {
@@ -194,9 +194,9 @@ mod tests {
     fn run_to_run_variation_is_in_every_interval() {
         let bounds = |low, high| Bounds { low: Some(low), high: Some(high) };
         let varies = Variation { value: 50.0, half: HALF * USUAL * 50.0 };
-        assert_eq!(varies.same_seed(Some(bounds(49.5, 50.5))), "± 4.0 % assumed");
+        assert_eq!(varies.same_seed(Some(bounds(49.5, 50.5))), "± 4.0 % (assumed)");
         assert_eq!(varies.same_seed(Some(bounds(48.0, 52.0))), "47.2 – 52.8");
-        assert_eq!(varies.same_seed(None), "3 repeats");
+        assert_eq!(varies.same_seed(None), "unknown");
         assert_eq!(between(varies.with(Bounds { low: Some(47.0), high: None })), "at least 46.4");
     }
 

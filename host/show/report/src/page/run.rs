@@ -212,7 +212,7 @@ pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
     }
     let sure = figures::sure(summary, |_| true);
     if !sure.rows.is_empty() {
-        page.heading(level, "How sure, every figure (95 %)");
+        page.heading(level, "How sure, every figure: the average of many runs (95 %)");
         page.table(sure);
     }
     let parts = super::parts(summary).into_iter().map(|(title, words, pairs)| {

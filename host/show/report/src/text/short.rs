@@ -4,7 +4,7 @@
 use crate::sure;
 use result::finding::Severity;
 use result::metric;
-use result::summary::Summary;
+use result::summary::{Distribution, Summary};
 
 use super::block::{Block, MS};
 use super::{devices, first_token, metrics_not_measured, scores};
@@ -21,14 +21,22 @@ const SLICES: usize = 24;
 
 const FAILURES: usize = 4;
 
+/// The title and the headings of *How Sure*, and the number of the rows that do not fit.
+const SURE_HEADING: usize = 3;
+
+/// The share of the TTFT by which its figures from the due time must differ to stand beside them.
+const DIFFERS: f64 = 0.02;
+
 /// The result as at most 50 lines, with a newline at its end. More than that is drawn only where
 /// the findings that put the run in doubt, or time slices, need it.
 pub fn short(summary: &Summary) -> String {
     let mut block = Block { is_short: true, ..Block::titled(" Serving Benchmark Result ") };
     super::load(&mut block, summary);
     super::latencies(&mut block, summary);
-    block.section("Latency from Due Time");
-    block.distribution(summary, metric::TTFT_FROM_DUE, "TTFT from Due", MS);
+    if due_differs(summary) {
+        block.section("Latency from Due Time");
+        block.distribution(summary, metric::TTFT_FROM_DUE, "TTFT from Due", MS);
+    }
     // A section without a line has no heading: the next one brings its own.
     block.pending = None;
 
@@ -50,6 +58,10 @@ pub fn short(summary: &Summary) -> String {
         super::cache(block, summary);
     });
     let confidence = part(&|block| super::sure_table(block, &deciding));
+    // Headings without a row say nothing.
+    let is_cut = confidence.last().is_some_and(|line| line.starts_with('…'));
+    let is_bare = is_cut && confidence.len() <= SURE_HEADING;
+    let confidence = if is_bare { Vec::new() } else { confidence };
     let notes = fitting(findings(summary, |severity| severity == Severity::Note), &mut room);
 
     let slices = drawn(|block| super::slices(block, summary));
@@ -65,6 +77,19 @@ pub fn short(summary: &Summary) -> String {
         block.prose(&line);
     }
     block.end(&[])
+}
+
+/// True if the TTFT from the due time shows more than the TTFT.
+fn due_differs(summary: &Summary) -> bool {
+    let (Some(due), Some(sent)) =
+        (summary.metric(metric::TTFT_FROM_DUE), summary.metric(metric::TTFT))
+    else {
+        return true;
+    };
+    let highest = |of: &Distribution| of.percentile(*summary.run.percentiles.last()?);
+    let pairs = [(due.mean, sent.mean), (due.median, sent.median)].into_iter();
+    let mut pairs = pairs.chain(highest(due).zip(highest(sent)));
+    pairs.any(|(due, sent)| (due - sent).abs() > DIFFERS * sent)
 }
 
 /// The most frequent message of each class of failure.
