@@ -8,18 +8,18 @@
 //! perspective on the use of control variables to increase the efficiency of Monte Carlo
 //! simulations"). β is the slope of the regression of y on x over batches of the run. The estimate
 //! has no bias where both queues grow alike, and the beginning with an empty engine cancels out.
-//! The part of y's variance that the regression leaves shows the worth of the control. Where the
-//! requests of one engine wait otherwise than the run's (`WAITS`), replicas behind a router are
-//! simulated. Where theirs wait otherwise too, the simulation is worth nothing.
+//! The part of y's variance that the regression leaves shows the worth of the control. A simulation
+//! whose requests wait otherwise than the run's (`WAITS`) is worth nothing.
 //!
 //! **The simulation follows from the run alone.** The time of a step is the line of
-//! `statistics::steps`, and the slots are the most answers that were ever under way together. The
-//! long run has gaps and lengths drawn from the run's own, the gaps scaled to the planned rate. The
-//! lengths of a finite run are off by chance. That has two effects: more or fewer requests miss by
-//! themselves, which widens the estimate of the share, and all wait for more or less work, which is
-//! another load ([`Control::uneven`]). A second long run, with the same draws at a slightly higher
-//! rate, gives the slope of the misses. An engine that cannot keep up in the long run has no share
-//! of misses, and its load lies above the crossing.
+//! `statistics::steps`, and the slots are the most answers that were ever under way together. One
+//! engine and replicas behind a router are tried; the fit is best whose requests wait most like the
+//! run's. The long run has gaps and lengths drawn from the run's own, the gaps scaled to the
+//! planned rate. The lengths of a finite run are off by chance. That has two effects: more or fewer
+//! requests miss by themselves, which widens the estimate of the share, and all wait for more or
+//! less work, which is another load ([`Control::uneven`]). A second long run, with the same draws
+//! at a slightly higher rate, gives the slope of the misses. An engine that misses most in the long
+//! run has no share of misses, and its load lies above the crossing.
 
 use model::units::Nanos;
 use result::metric::Reading;
@@ -56,8 +56,8 @@ const SHARE: f64 = 0.5;
 /// Behind a router, requests wait for one replica while another is free, so queues grow otherwise.
 /// Runs of single engines differ by 0.97 to 1.54, of two replicas by 1.32 to 2.28.
 const WAITS: f64 = 1.45;
-/// Replicas behind a router that are tried where one engine's requests wait otherwise.
-const REPLICAS: [u32; 4] = [2, 3, 4, 8];
+/// Engines behind a router that are tried.
+const REPLICAS: [u32; 5] = [1, 2, 3, 4, 8];
 /// Requests whose exchanges are in memory at the same time.
 const CHUNK: usize = 4096;
 
@@ -118,17 +118,13 @@ pub(crate) fn controls(
     let judge = Judge { readers, limits };
     let due: Vec<Nanos> = lives.iter().map(|own| own.due).collect();
     let work: Vec<Work> = lives.iter().map(|own| own.work).collect();
-    let wait = mean_wait(lives.iter().map(|own| own.first.since(own.due)));
+    let waits: Vec<f64> = lives.iter().map(|own| own.first.since(own.due).as_secs_f64()).collect();
     let one = one(lives)?;
-    let mut fit = Fit::new(&one, wait, &due, &work);
-    if !fit.waits_alike() {
-        let more = REPLICAS.into_iter().filter(|count| *count <= one.engine.slots);
-        let more = more.map(|count| Fit::new(&one.split(count), wait, &due, &work));
-        fit = more.fold(fit, Fit::closer);
-    }
-    let waits_alike = fit.waits_alike();
-    let Fit { replicas, served: again, .. } = fit;
-    let own = judge.misses(&again);
+    let counts = REPLICAS.into_iter().filter(|count| *count <= one.engine.slots);
+    let fits = counts.map(|count| Fit::new(one.split(count), &waits, &due, &work));
+    let fit = fits.min_by(|one, other| one.error.total_cmp(&other.error))?;
+    let Fit { replicas, waits_alike, .. } = fit;
+    let own = judge.misses(&fit.served);
     let tokens = mean(&work.iter().map(|own| f64::from(own.output_tokens)).collect::<Vec<_>>());
     let many = (LONGER * lives.len()).clamp(LONG.0, LONG.1);
     let many = many.min((TOKENS / tokens) as usize).max(lives.len());
@@ -156,7 +152,8 @@ pub(crate) fn controls(
 
 /// The control of misses `own` by simulated misses on the same requests and in the long run.
 /// `by_lengths` is the variance that each request's lengths add to the long run's share by
-/// themselves. There is no control without a steady share, or if the run never or always misses.
+/// themselves. There is no control of an engine that misses most, or where the run never or always
+/// misses.
 fn simulated(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> Simulated {
     let many = own.len() as f64;
     let steady = share(long);
@@ -168,7 +165,7 @@ fn simulated(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -
     };
     let [yy, xx, xy] = [products(&y, &y), products(&x, &x), products(&y, &x)];
     let overloads = long.len() as f64 / effect < WORTH || steady > SHARE;
-    if overloads || steady == 0.0 || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
+    if steady > SHARE || steady == 0.0 || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
         return Simulated { control: None, overloads };
     }
     let slope = xy / xx;
@@ -189,11 +186,6 @@ fn simulated(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -
     Simulated { control: Some(control), overloads }
 }
 
-/// The mean of some waits, in seconds.
-fn mean_wait(waits: impl Iterator<Item = Nanos>) -> f64 {
-    mean(&waits.map(Nanos::as_secs_f64).collect::<Vec<_>>())
-}
-
 fn share(shown: &[bool]) -> f64 {
     shown.iter().filter(|shown| **shown).count() as f64 / shown.len().max(1) as f64
 }
@@ -209,7 +201,7 @@ fn batches(shown: &[bool]) -> Vec<f64> {
     (0..BATCHES).map(|batch| share(&shown[of(batch)])).collect()
 }
 
-/// Equal engines behind a router that sends each request to the next one.
+/// One engine, or equal ones behind a router that sends each request to the next one.
 #[derive(Clone, Debug)]
 struct Replicas {
     count: u32,
@@ -217,8 +209,8 @@ struct Replicas {
 }
 
 impl Replicas {
-    /// The same work and slots for `count` engines: each has a part of the batch, whose requests
-    /// and tokens weigh more in its steps.
+    /// The same work and slots for `count` engines in place of one: each has a part of the batch,
+    /// whose requests and tokens weigh more in its steps.
     fn split(&self, count: u32) -> Self {
         let (engine, times) = (&self.engine, f64::from(count));
         let engine = Parameters {
@@ -248,25 +240,22 @@ impl Replicas {
 struct Fit {
     replicas: Replicas,
     served: Vec<ServedRequest>,
-    /// The factor between the mean waits of the run and of the simulation; at least 1.
-    off: f64,
+    /// The mean distance between the waits of the run and of the simulation, in seconds.
+    error: f64,
+    waits_alike: bool,
 }
 
 impl Fit {
-    fn new(replicas: &Replicas, wait: f64, due: &[Nanos], work: &[Work]) -> Self {
+    fn new(replicas: Replicas, waits: &[f64], due: &[Nanos], work: &[Work]) -> Self {
         let served = replicas.serve(due, work);
         let first = |own: &ServedRequest| own.tokens.first().copied().unwrap_or(own.sent);
-        let own = mean_wait(served.iter().map(|own| first(own).since(own.sent)));
-        let off = (wait / own).max(own / wait);
-        Fit { replicas: replicas.clone(), served, off }
-    }
-
-    fn closer(self, other: Self) -> Self {
-        if other.off < self.off { other } else { self }
-    }
-
-    fn waits_alike(&self) -> bool {
-        self.off <= WAITS
+        let own = served.iter().map(|own| first(own).since(own.sent).as_secs_f64());
+        let own: Vec<f64> = own.collect();
+        let off = own.iter().zip(waits).map(|(own, wait)| (own - wait).abs());
+        let error = mean(&off.collect::<Vec<_>>());
+        let factor = mean(waits) / mean(&own);
+        let waits_alike = (1.0 / WAITS..=WAITS).contains(&factor);
+        Fit { replicas, served, error, waits_alike }
     }
 }
 

@@ -344,7 +344,7 @@ mod tests {
             text(100, 1000),
             "failed: ttft.p99 < 1000 ms: 100 of 1000 requests are bad: at least 7.272 %, limit 1 %"
         );
-        let passed = "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad, so at most 0.";
+        let passed = "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad: at most 0.";
         assert!(text(0, 1000).starts_with(passed));
         let few = text(0, 100);
         assert!(

@@ -54,8 +54,8 @@ fn a_control_that_explains_little_does_not_help() {
     assert!(left > 0.25, "{found:?}");
 }
 
-/// Replicas behind a router: requests wait for one while the other is free. Where the router favours
-/// one of them, no simulation waits as the run.
+/// Replicas behind a router: requests wait for one while the other is free. Where the router
+/// favours one of them, no simulation waits as the run.
 #[test]
 fn a_simulation_that_waits_less_than_the_run_explains_nothing() {
     let left = |kind, rate| {

@@ -222,12 +222,22 @@ impl Search {
             };
             sent[place] += own.requests as f64 / PARTS[place];
         }
-        let least = (0..3).min_by(|a, b| sent[*a].total_cmp(&sent[*b])).unwrap_or(1);
-        let mut at = middle * (away * [-1.0, 0.0, up][least]).exp();
-        if least == 2 {
-            at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
-        }
-        let at = self.free_near(at.clamp(self.config.least, self.config.most), [below, above])?;
+        let place = |place: usize| {
+            let mut at = middle * (away * [-1.0, 0.0, up][place]).exp();
+            if place == 2 {
+                at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
+            }
+            self.free_near(at.clamp(self.config.least, self.config.most), [below, above])
+        };
+        // Where others have controls, a further run at an overloaded load without one says nothing.
+        let says_more = |at: &f64| {
+            let is_mute = |own: &Level| own.is_overloaded() && own.unexplained().is_none();
+            self.unexplained() == 1.0 || !self.level(*at, false).is_some_and(is_mute)
+        };
+        let mut places = [0, 1, 2];
+        places.sort_by(|a, b| sent[*a].total_cmp(&sent[*b]));
+        let loads: Vec<f64> = places.into_iter().filter_map(place).collect();
+        let at = *loads.iter().find(|at| says_more(at)).or(loads.first())?;
         Some(Goal::Run {
             at,
             purpose: Purpose::Narrow,

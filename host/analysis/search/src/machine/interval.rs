@@ -14,6 +14,10 @@ const DIGITS: i32 = 4;
 /// allowed share, or half.
 const FAR: (f64, f64) = (4.0, 0.5);
 
+/// Independent requests that an overloaded load counts for beside controls, which it has none of.
+/// Half of them are bad.
+const OVERLOADED: f64 = 4.0;
+
 /// The interval in which the highest load of a tier lies.
 pub(super) struct Interval {
     /// The highest load that was shown to hold.
@@ -89,8 +93,16 @@ impl Search {
                 let curve = crossed.and_then(|guess| fit(&points, guess, limit.allowed(), outside));
                 (points, crossed, curve)
             };
-            // Loads without a control take part where the others lie on one side.
-            let with = controlled(&own).map(fitted).filter(|(_, crossed, _)| crossed.is_some());
+            let overloaded = self.levels.iter().filter(counts).filter(|own| own.is_overloaded());
+            let overloaded = overloaded
+                .filter_map(|level| level.point(config, tier, place))
+                .filter(|own| own.control.is_none() && own.bad > limit.allowed() * own.requests)
+                .map(|own| Point { bad: own.requests / 2.0, loads: OVERLOADED, ..own });
+            let with = controlled(&own).and_then(|own| {
+                let (_, crossed, curve) = fitted(own.iter().copied().chain(overloaded).collect());
+                // Loads without a control take part where the others lie on one side.
+                crossed.map(|_| (own, crossed, curve))
+            });
             let plain = |mut own: Vec<Point>| {
                 own.iter_mut().for_each(|point| point.control = None);
                 let (own, _, curve) = fitted(own);

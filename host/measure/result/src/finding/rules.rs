@@ -28,8 +28,12 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     // Another finding states the number of each of these.
     let elsewhere = [Class::NotSent, Class::LostWithAgent, Class::Interrupted, Class::Short];
-    let elsewhere = elsewhere.iter().filter_map(|class| requests.failures.get(class));
-    let elsewhere: u64 = elsewhere.map(|failures| failures.count).sum();
+    let elsewhere = elsewhere
+        .iter()
+        .filter_map(|class| Some((class.name(), requests.failures.get(class)?.count)));
+    let others = elsewhere.clone().map(|(class, count)| format!(", besides {count} {class}"));
+    let others: String = others.collect();
+    let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
     let highest = summary.run.percentiles.iter().copied().filter(|percent| *percent < 100.0);
@@ -66,7 +70,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     };
     Some(Id::Failures.finding(
         severity,
-        format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{long}{hidden}"),
+        format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{long}{others}{hidden}"),
         "latency covers answered requests only: failed requests, often the slowest, are missing, and each failure reduced the server's load",
         "look at the failures by class and at their messages; lower the load, or fix the server",
     ))
