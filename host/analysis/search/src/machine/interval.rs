@@ -14,8 +14,8 @@ const DIGITS: i32 = 4;
 /// allowed share, or half.
 const FAR: (f64, f64) = (4.0, 0.5);
 
-/// Independent requests that an overloaded load counts for beside controls, which it has none of.
-/// Half of them are bad.
+/// Independent requests of an overloaded load without a control, among loads that have one. Half of
+/// them are bad.
 const OVERLOADED: f64 = 4.0;
 
 /// The interval in which the highest load of a tier lies.
