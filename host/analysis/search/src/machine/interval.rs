@@ -98,10 +98,15 @@ impl Search {
                 .filter_map(|level| level.point(config, tier, place))
                 .filter(|own| own.control.is_none() && own.bad > limit.allowed() * own.requests)
                 .map(|own| Point { bad: own.requests / 2.0, loads: OVERLOADED, ..own });
-            let with = controlled(&own).and_then(|own| {
-                let (_, crossed, curve) = fitted(own.iter().copied().chain(overloaded).collect());
-                // Loads without a control take part where the others lie on one side.
-                crossed.map(|_| (own, crossed, curve))
+            let with = controlled(&own).and_then(|with| {
+                let (_, crossed, curve) = fitted(with.iter().copied().chain(overloaded).collect());
+                // Loads without a control take part where the others lie on one side, or show no
+                // curve from a minority of the requests: rare misses leave few runs with a control.
+                let near = |own: &&Point| (own.at / crossed.unwrap_or(own.at)).ln().abs() <= NEAR;
+                let requests =
+                    |of: &[Point]| -> f64 { of.iter().filter(near).map(|own| own.requests).sum() };
+                let is_most = curve.is_some() || 2.0 * requests(&with) >= requests(&own);
+                crossed.filter(|_| is_most).map(|_| (with, crossed, curve))
             });
             let plain = |mut own: Vec<Point>| {
                 own.iter_mut().for_each(|point| point.control = None);
