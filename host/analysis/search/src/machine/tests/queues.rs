@@ -52,7 +52,7 @@ fn overloaded_loads_bound_the_loads_with_controls() {
     }
 }
 
-/// Where misses are rare, few runs have a control. A search that took these alone sent two million
+/// Few runs have a control where misses are rare. A search that took these alone sent two million
 /// requests to loads that could not have one.
 #[test]
 #[ignore = "takes half a minute; draws runs of 200,000 requests"]
