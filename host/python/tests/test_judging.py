@@ -34,12 +34,13 @@ ANY_VERDICT: dict[str, Any] = {"allow": ["verdict"], "each": True}
 
 
 def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
-    comparison = runner_llm.compare(run, slower, **ANY_VERDICT)
+    # Where the variation is assumed, a shared machine makes it ten times as large.
+    comparison = runner_llm.compare(run, slower, **ANY_VERDICT, run_variation="2%")
     row = comparison.figure("ttft.mean")
     assert (row.unit, row.judgement) == ("ms", "worse"), row
     assert row.baseline == pytest.approx(run.summary.metrics["ttft"].mean)
     assert row.value == pytest.approx(slower.summary.metrics["ttft"].mean)
-    assert row.interval is not None and row.interval.low is not None and row.interval.low > 0
+    assert row.interval is not None and row.interval.low is not None and row.interval.low > 500
     assert [side.sources for side in comparison.sides] == [[run.path.name], [slower.path.name]]
     assert comparison.figure("ttft.mean", "B") == row
     for name, side, words in [

@@ -56,7 +56,7 @@ const SHARE: f64 = 0.5;
 /// Behind a router, requests wait for one replica while another is free, so queues grow otherwise.
 /// Runs of single engines differ by 0.97 to 1.54, of two replicas by 1.32 to 2.28.
 const WAITS: f64 = 1.45;
-/// Engines behind a router that are tried.
+/// Numbers of engines behind a router that are tried.
 const REPLICAS: [u32; 5] = [1, 2, 3, 4, 8];
 /// Requests whose exchanges are in memory at the same time.
 const CHUNK: usize = 4096;
@@ -119,9 +119,10 @@ pub(crate) fn controls(
     let due: Vec<Nanos> = lives.iter().map(|own| own.due).collect();
     let work: Vec<Work> = lives.iter().map(|own| own.work).collect();
     let waits: Vec<f64> = lives.iter().map(|own| own.first.since(own.due).as_secs_f64()).collect();
-    let one = one(lives)?;
-    let counts = REPLICAS.into_iter().filter(|count| *count <= one.engine.slots);
-    let fits = counts.map(|count| Fit::new(one.split(count), &waits, &due, &work));
+    let parameters = parameters(lives)?;
+    let counts = REPLICAS.into_iter().filter(|count| *count <= parameters.slots);
+    let replicas = counts.map(|count| Replicas::new(&parameters, count));
+    let fits = replicas.map(|replicas| Fit::new(replicas, &waits, &due, &work));
     let fit = fits.min_by(|one, other| one.error.total_cmp(&other.error))?;
     let Fit { replicas, waits_alike, .. } = fit;
     let own = judge.misses(&fit.served);
@@ -202,17 +203,16 @@ fn batches(shown: &[bool]) -> Vec<f64> {
 }
 
 /// One engine, or equal ones behind a router that sends each request to the next one.
-#[derive(Clone, Debug)]
 struct Replicas {
     count: u32,
     engine: Parameters,
 }
 
 impl Replicas {
-    /// The same work and slots for `count` engines in place of one: each has a part of the batch,
-    /// whose requests and tokens weigh more in its steps.
-    fn split(&self, count: u32) -> Self {
-        let (engine, times) = (&self.engine, f64::from(count));
+    /// The work and the slots of one engine for `count` of them: each has a part of the batch, whose
+    /// requests and tokens weigh more in its steps.
+    fn new(engine: &Parameters, count: u32) -> Self {
+        let times = f64::from(count);
         let engine = Parameters {
             slots: engine.slots.div_ceil(count),
             request: engine.request * times,
@@ -260,7 +260,7 @@ impl Fit {
 }
 
 /// The engine that the run shows; `None` if the run is too short.
-fn one(lives: &[Life]) -> Option<Replicas> {
+fn parameters(lives: &[Life]) -> Option<Parameters> {
     let (origin, last) = (lives.first()?.due, lives.last()?.due);
     let length = last.since(origin).as_secs_f64() / SLICES as f64;
     if lives.len() < LEAST || length <= 0.0 {
@@ -286,7 +286,7 @@ fn one(lives: &[Life]) -> Option<Replicas> {
         }
     }
     let steps = Steps::from_slices(&slices)?;
-    let engine = Parameters {
+    Some(Parameters {
         slots: most_together(lives),
         step: steps.empty,
         request: steps.request,
@@ -294,8 +294,7 @@ fn one(lives: &[Life]) -> Option<Replicas> {
         context: steps.context_token,
         jitter: 0.0,
         ..Parameters::default()
-    };
-    Some(Replicas { count: 1, engine })
+    })
 }
 
 /// The most answers that were under way at the same time.
