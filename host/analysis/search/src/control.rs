@@ -209,8 +209,8 @@ struct Replicas {
 }
 
 impl Replicas {
-    /// The work and the slots of one engine for `count` of them: each has a part of the batch, whose
-    /// requests and tokens weigh more in its steps.
+    /// The work and the slots of one engine for `count` of them: each has a part of the batch,
+    /// whose requests and tokens weigh more in its steps.
     fn new(engine: &Parameters, count: u32) -> Self {
         let times = f64::from(count);
         let engine = Parameters {
