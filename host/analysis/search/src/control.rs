@@ -8,18 +8,21 @@
 //! perspective on the use of control variables to increase the efficiency of Monte Carlo
 //! simulations"). β is the slope of the regression of y on x over batches of the run. The estimate
 //! has no bias where both queues grow alike, and the beginning with an empty engine cancels out.
-//! The part of y's variance that the regression leaves shows the worth of the control. A simulation
-//! whose requests wait otherwise than the run's (`WAITS`) is worth nothing.
+//! The part of y's variance that the regression leaves shows the worth of the control. Where few
+//! batches have misses, both follow from the requests in the highest tenth of the run and of the
+//! simulation: a run without a miss shows how alike their queues are too. A simulation whose
+//! requests wait otherwise than the run's (`WAITS`) is worth nothing.
 //!
 //! **The simulation follows from the run alone.** The time of a step is the line of
 //! `statistics::steps`, and the slots are the most answers that were ever under way together. One
 //! engine and replicas behind a router are tried; the fit is best whose requests wait most like the
-//! run's. The long run has gaps and lengths drawn from the run's own, the gaps scaled to the
-//! planned rate. The lengths of a finite run are off by chance. That has two effects: more or fewer
-//! requests miss by themselves, which widens the estimate of the share, and all wait for more or
-//! less work, which is another load ([`Control::uneven`]). A second long run, with the same draws
-//! at a slightly higher rate, gives the slope of the misses. An engine that misses most in the long
-//! run has no share of misses, and its load lies above the crossing.
+//! run's. Its pace is then corrected until they wait as long: close to capacity a queue shows the
+//! pace more exactly than steps do. The long run has gaps and lengths drawn from the run's own, the
+//! gaps scaled to the planned rate. The lengths of a finite run are off by chance. That has two
+//! effects: more or fewer requests miss by themselves, which widens the estimate of the share, and
+//! all wait for more or less work, which is another load ([`Control::uneven`]). A second long run,
+//! with the same draws at a slightly higher rate, gives the slope of the misses. An engine that
+//! misses most in the long run has no share of misses, and its load lies above the crossing.
 
 use model::units::Nanos;
 use result::metric::Reading;
@@ -28,7 +31,7 @@ use statistics::batches::design_effect;
 use statistics::mean;
 use statistics::steps::{Slice, Steps};
 
-use crate::gather::coded;
+use crate::gather::{coded, highest_tenth};
 use crate::slo::{Limit, Reader};
 
 pub use statistics::crossing::Control;
@@ -37,6 +40,8 @@ pub use statistics::crossing::Control;
 const LEAST: usize = 400;
 /// Batches of a run by which its misses are compared with the simulated ones.
 const BATCHES: usize = 32;
+/// Batches with misses from which on the misses themselves show how alike they are.
+const FEW: usize = 8;
 /// Slices of a run through which the line of the steps' time goes.
 const SLICES: usize = 200;
 /// Requests of the long run: as a multiple of the run's, at least, and at most.
@@ -56,6 +61,10 @@ const SHARE: f64 = 0.5;
 /// Behind a router, requests wait for one replica while another is free, so queues grow otherwise.
 /// Runs of single engines differ by 0.97 to 1.54, of two replicas by 1.32 to 2.28.
 const WAITS: f64 = 1.45;
+/// The most by which the simulation's pace is corrected, as a change of its logarithm, and the
+/// number of halvings that find the correction.
+const PACE: f64 = 0.05;
+const HALVINGS: u32 = 6;
 /// Numbers of engines behind a router that are tried.
 const REPLICAS: [u32; 5] = [1, 2, 3, 4, 8];
 /// Requests whose exchanges are in memory at the same time.
@@ -106,13 +115,13 @@ pub(crate) struct Simulated {
     pub overloads: bool,
 }
 
-/// The simulation's findings for each limit, in the order of `limits`. `lives` and the misses
-/// `bad` of each limit are in the order in which requests were due.
+/// The simulation's findings for each limit, in the order of `limits`. `lives` and the `values` of
+/// each limit's metric are in the order in which requests were due.
 pub(crate) fn controls(
     lives: &[Life],
     readers: &[Reader],
     limits: &[&Limit],
-    bad: &[Vec<bool>],
+    values: &[&[f64]],
     arrivals: Arrivals,
 ) -> Option<Vec<Simulated>> {
     let judge = Judge { readers, limits };
@@ -124,8 +133,10 @@ pub(crate) fn controls(
     let replicas = counts.map(|count| Replicas::new(&parameters, count));
     let fits = replicas.map(|replicas| Fit::new(replicas, &waits, &due, &work));
     let fit = fits.min_by(|one, other| one.error.total_cmp(&other.error))?;
-    let Fit { replicas, waits_alike, .. } = fit;
-    let own = judge.misses(&fit.served);
+    let waits_alike = fit.waits_alike;
+    let fit = fit.paced(&waits, &due, &work);
+    let replicas = &fit.replicas;
+    let own = judge.values(&fit.served);
     let tokens = mean(&work.iter().map(|own| f64::from(own.output_tokens)).collect::<Vec<_>>());
     let many = (LONGER * lives.len()).clamp(LONG.0, LONG.1);
     let many = many.min((TOKENS / tokens) as usize).max(lives.len());
@@ -139,7 +150,12 @@ pub(crate) fn controls(
     let start = many / START;
     let found = (0..limits.len()).map(|place| {
         let by_lengths = variance_by_lengths(&long[place], &sources, lives.len());
-        let found = simulated(&bad[place], &own[place], &long[place][start..], by_lengths);
+        let misses = |values: &[f64]| -> Vec<bool> {
+            values.iter().map(|value| is_miss(limits[place], *value)).collect()
+        };
+        let [bad, simulated_bad] = [values[place], &own[place]].map(misses);
+        let alike = alike(&bad, &simulated_bad, [values[place], &own[place]]);
+        let found = simulated([&bad, &simulated_bad], alike, &long[place][start..], by_lengths);
         let [low, high] = [&long, &above].map(|own| logit(&own[place][start..]));
         let slope = ((high - low) / STEP.ln()).max(1.0);
         let control = found.control.map(|control| {
@@ -151,40 +167,77 @@ pub(crate) fn controls(
     Some(found.collect())
 }
 
-/// The control of misses `own` by simulated misses on the same requests and in the long run.
+/// The likeness of the run's misses and the simulated ones, over batches of the run.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    /// The slope of the regression of the run's misses on the simulated ones.
+    slope: f64,
+    /// The part of the variance of the run's misses that the regression leaves.
+    left: f64,
+}
+
+impl Alike {
+    /// `None` if one of them does not vary, or they vary against each other.
+    fn new(own: &[bool], simulated: &[bool]) -> Option<Self> {
+        let [y, x] = [own, simulated].map(batches);
+        let products = |a: &[f64], b: &[f64]| -> f64 {
+            a.iter().zip(b).map(|(y, x)| (y - mean(a)) * (x - mean(b))).sum()
+        };
+        let [yy, xx, xy] = [products(&y, &y), products(&x, &x), products(&y, &x)];
+        let varies = yy > 0.0 && xx > 0.0 && xy > 0.0;
+        let freedom = BATCHES as f64;
+        let left = (1.0 - xy * xy / (xx * yy)) * (freedom - 1.0) / (freedom - 2.0);
+        varies.then_some(Alike { slope: xy / xx, left: left.min(1.0) })
+    }
+}
+
+/// Compares misses. Where few batches have any, compares the requests in the highest tenth of each
+/// side instead.
+fn alike(own: &[bool], simulated: &[bool], values: [&[f64]; 2]) -> Option<Alike> {
+    let with_misses = |bad: &[bool]| batches(bad).iter().filter(|share| **share > 0.0).count();
+    if with_misses(own).min(with_misses(simulated)) >= FEW {
+        return Alike::new(own, simulated);
+    }
+    let [own, simulated] = values.map(|values| {
+        let from = highest_tenth(values);
+        values.iter().map(|value| *value > from).collect::<Vec<bool>>()
+    });
+    Alike::new(&own, &simulated)
+}
+
+/// The control of a run's misses by simulated misses on the same requests and in the long run.
 /// `by_lengths` is the variance that each request's lengths add to the long run's share by
-/// themselves. There is no control of an engine that misses most, or where the run never or always
-/// misses.
-fn simulated(own: &[bool], simulated: &[bool], long: &[bool], by_lengths: f64) -> Simulated {
+/// themselves. There is no control of an engine that misses most.
+fn simulated(
+    [own, simulated]: [&[bool]; 2],
+    alike: Option<Alike>,
+    long: &[bool],
+    by_lengths: f64,
+) -> Simulated {
     let many = own.len() as f64;
     let steady = share(long);
     let (effect, _) = design_effect(long);
-    let [y, x] = [own, simulated].map(batches);
-    let [y_mean, x_mean] = [mean(&y), mean(&x)];
-    let products = |a: &[f64], b: &[f64]| -> f64 {
-        a.iter().zip(b).map(|(y, x)| (y - mean(a)) * (x - mean(b))).sum()
-    };
-    let [yy, xx, xy] = [products(&y, &y), products(&x, &x), products(&y, &x)];
     let overloads = long.len() as f64 / effect < WORTH || steady > SHARE;
-    if steady > SHARE || steady == 0.0 || yy <= 0.0 || xx <= 0.0 || xy <= 0.0 {
+    let Some(Alike { slope, left }) = alike.filter(|_| steady <= SHARE) else {
         return Simulated { control: None, overloads };
-    }
-    let slope = xy / xx;
-    let estimate = (y_mean - slope * (x_mean - steady)).clamp(0.0, 1.0);
-    let left = 1.0 - xy * xy / (xx * yy);
-    let freedom = BATCHES as f64;
+    };
+    let estimate = (share(own) - slope * (share(simulated) - steady)).clamp(0.0, 1.0);
     let binomial = |share: f64| share * (1.0 - share);
-    let of_long = binomial(steady) * effect * many / long.len() as f64;
+    let of_long = binomial(steady.max(0.5 / long.len() as f64)) * effect * many / long.len() as f64;
     let unit = binomial(estimate.clamp(0.5 / many, 1.0 - 0.5 / many));
     let control = Control {
         share: estimate,
-        unexplained: (left * (freedom - 1.0) / (freedom - 2.0)).min(1.0),
+        unexplained: left,
         effect: effect.max(1.0),
         added: slope * slope * (of_long + by_lengths) / unit,
         uneven: 0.0,
         slope: 1.0,
     };
     Simulated { control: Some(control), overloads }
+}
+
+pub(crate) fn is_miss(limit: &Limit, value: f64) -> bool {
+    value < 0.0 || !limit.keeps(value)
 }
 
 fn share(shown: &[bool]) -> f64 {
@@ -243,6 +296,8 @@ struct Fit {
     /// The mean distance between the waits of the run and of the simulation, in seconds.
     error: f64,
     waits_alike: bool,
+    /// See [`queue`].
+    queue: f64,
 }
 
 impl Fit {
@@ -255,8 +310,45 @@ impl Fit {
         let error = mean(&off.collect::<Vec<_>>());
         let factor = mean(waits) / mean(&own);
         let waits_alike = (1.0 / WAITS..=WAITS).contains(&factor);
-        Fit { replicas, served, error, waits_alike }
+        Fit { replicas, served, error, waits_alike, queue: queue(&own) }
     }
+
+    /// The same at the pace at which requests wait as long as the run's.
+    fn paced(self, waits: &[f64], due: &[Nanos], work: &[Work]) -> Fit {
+        let wanted = queue(waits);
+        let (mut low, mut high) = (-PACE, PACE);
+        let mut best = self;
+        let (count, engine) = (best.replicas.count, best.replicas.engine.clone());
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            let slower = middle.exp();
+            let engine = Parameters {
+                step: engine.step * slower,
+                request: engine.request * slower,
+                prompt_token: engine.prompt_token * slower,
+                context: engine.context * slower,
+                ..engine.clone()
+            };
+            let fit = Fit::new(Replicas { count, engine }, waits, due, work);
+            if fit.queue < wanted {
+                low = middle
+            } else {
+                high = middle
+            }
+            if (fit.queue - wanted).abs() < (best.queue - wanted).abs() {
+                best = fit;
+            }
+        }
+        best
+    }
+}
+
+/// The mean time for which requests wait beyond the lowest tenth's.
+fn queue(waits: &[f64]) -> f64 {
+    let mut ranked = waits.to_vec();
+    let tenth = ranked.len() / 10;
+    let (_, least, _) = ranked.select_nth_unstable_by(tenth, f64::total_cmp);
+    mean(waits) - *least
 }
 
 /// The engine that the run shows; `None` if the run is too short.
@@ -360,16 +452,25 @@ struct Judge<'j> {
 impl Judge<'_> {
     /// The misses of each limit.
     fn misses(&self, served: &[ServedRequest]) -> Vec<Vec<bool>> {
-        let mut misses = vec![Vec::with_capacity(served.len()); self.limits.len()];
+        self.each(served, is_miss)
+    }
+
+    /// The values of each limit's metric.
+    fn values(&self, served: &[ServedRequest]) -> Vec<Vec<f64>> {
+        self.each(served, |_, value| value)
+    }
+
+    fn each<T>(&self, served: &[ServedRequest], of: impl Fn(&Limit, f64) -> T) -> Vec<Vec<T>> {
+        let mut all: Vec<Vec<T>> =
+            self.limits.iter().map(|_| Vec::with_capacity(served.len())).collect();
         for exchange in served.chunks(CHUNK).flat_map(exchanges) {
             let reading = Reading::new(&exchange, true, None);
-            for (limit, misses) in self.limits.iter().zip(&mut misses) {
+            for (limit, own) in self.limits.iter().zip(&mut all) {
                 let reader = self.readers.iter().find(|own| own.metric == limit.metric);
-                let value = coded(reader.map(|own| own.read(&reading)));
-                misses.push(value < 0.0 || !limit.keeps(value));
+                own.push(of(limit, coded(reader.map(|own| own.read(&reading)))));
             }
         }
-        misses
+        all
     }
 }
 

@@ -16,7 +16,7 @@ use result::summary::Backlog;
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
-use crate::control::{Arrivals, Control, Life, Simulated, controls};
+use crate::control::{Arrivals, Control, Life, Simulated, controls, is_miss};
 use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
@@ -197,14 +197,15 @@ impl Gather {
         let values_of =
             |limit: &Limit| columns.get(column_of(limit)).map_or(&[][..], Vec::as_slice);
         let misses = |limit: &Limit| -> Vec<bool> {
-            (values_of(limit).iter()).map(|value| *value < 0.0 || !limit.keeps(*value)).collect()
+            (values_of(limit).iter()).map(|value| is_miss(limit, *value)).collect()
         };
         let limits: Vec<&Limit> = self.tiers.iter().flat_map(|tier| &tier.limits).collect();
         let all_bad: Vec<Vec<bool>> = limits.iter().map(|limit| misses(limit)).collect();
         let mut lives = self.lives.take().unwrap_or_default();
         lives.sort_by_key(|life| life.due);
+        let values: Vec<&[f64]> = limits.iter().copied().map(values_of).collect();
         let controls = arrivals
-            .and_then(|own| controls(&lives, &self.readers, &limits, &all_bad, own))
+            .and_then(|own| controls(&lives, &self.readers, &limits, &values, own))
             .unwrap_or_else(|| vec![Simulated::default(); limits.len()]);
         let mut counted = all_bad.into_iter().zip(controls);
         let mut count = |limit: &Limit| {
@@ -248,7 +249,7 @@ pub(crate) fn coded(seen: Option<Observation>) -> f64 {
 }
 
 /// The value above which the highest tenth lies; infinite without values.
-fn highest_tenth(values: &[f64]) -> f64 {
+pub(crate) fn highest_tenth(values: &[f64]) -> f64 {
     if values.is_empty() {
         return f64::INFINITY;
     }

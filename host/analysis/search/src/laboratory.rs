@@ -105,6 +105,9 @@ pub enum Kind {
     /// Two usual ones behind a router that sends two of three requests to the first one. No
     /// simulation has such a router.
     Lopsided,
+    /// Two small ones behind a router under short answers of much the same length: a few percent of
+    /// load lie between no miss and misses alone.
+    Cliff,
 }
 
 impl Kind {
@@ -116,14 +119,20 @@ impl Kind {
             Kind::Padded => 13.9,
             Kind::Replicas => 2.0 * engine_capacity(),
             Kind::Lopsided => 1.5 * engine_capacity(),
+            Kind::Cliff => 65.0,
         }
     }
 
     /// A run at a rate: each answer with its first and its last token.
     pub fn run(self, rate: f64, requests: usize, seed: u64) -> Vec<ServedRequest> {
-        let work = Lengths::work(simulator::CHAT[0], simulator::CHAT[1], requests, 40 + seed);
+        let [prompts, answers] = match self {
+            Kind::Cliff => [128.0, 64.0].map(|mean| Lengths { mean, spread: 0.06 }),
+            _ => simulator::CHAT,
+        };
+        let work = Lengths::work(prompts, answers, requests, 40 + seed);
         let due = poisson(requests, rate, 50 + seed);
         let parameters = match self {
+            Kind::Cliff => "slots=16,step=4ms".parse().unwrap(),
             Kind::Usual | Kind::Replicas | Kind::Lopsided => Parameters::default(),
             Kind::Cached => "slots=64,context=100ns".parse().unwrap(),
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
@@ -131,7 +140,7 @@ impl Kind {
         };
         // The replica of each request in turn.
         let turns: &[usize] = match self {
-            Kind::Replicas => &[0, 1],
+            Kind::Replicas | Kind::Cliff => &[0, 1],
             Kind::Lopsided => &[0, 1, 0],
             _ => &[0],
         };

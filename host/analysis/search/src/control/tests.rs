@@ -7,9 +7,18 @@ use crate::slo::{Observation, tiers};
 use model::units::Nanos;
 use statistics::{mean, variance};
 
+const E2E: &str = "e2e.p95 <= 5s";
+
+/// The share of misses of an engine at a rate, in the long run.
+fn share_of(kind: Kind, limit: &str, rate: f64) -> f64 {
+    let run = kind.run(rate, 400_000, 9_999);
+    let long = gathered(&tiers([limit]).unwrap(), &run, None).tiers[0][0];
+    long.bad as f64 / long.requests as f64
+}
+
 /// Runs of an engine at a rate: the plain shares of misses, and the controls.
-fn runs(kind: Kind, rate: f64, many: u64) -> Vec<(f64, Option<super::Control>)> {
-    let limits = tiers(["e2e.p95 <= 5s"]).unwrap();
+fn runs(kind: Kind, limit: &str, rate: f64, many: u64) -> Vec<(f64, Option<super::Control>)> {
+    let limits = tiers([limit]).unwrap();
     let requests = 4000;
     let own = |seed: u64| {
         let arrivals = Arrivals { per_s: rate, seed };
@@ -27,10 +36,8 @@ fn runs(kind: Kind, rate: f64, many: u64) -> Vec<(f64, Option<super::Control>)> 
 #[test]
 fn a_control_is_right_though_its_engine_is_wrong() {
     let (kind, rate) = (Kind::Padded, 13.0);
-    let limits = tiers(["e2e.p95 <= 5s"]).unwrap();
-    let long = gathered(&limits, &kind.run(rate, 400_000, 9_999), None).tiers[0][0];
-    let truth = long.bad as f64 / long.requests as f64;
-    let found = runs(kind, rate, 12);
+    let truth = share_of(kind, E2E, rate);
+    let found = runs(kind, E2E, rate, 12);
     let plain: Vec<f64> = found.iter().map(|own| own.0 - truth).collect();
     let controls: Vec<super::Control> = found.iter().map(|own| own.1.unwrap()).collect();
     let off: Vec<f64> = controls.iter().map(|own| own.share - truth).collect();
@@ -45,10 +52,28 @@ fn a_control_is_right_though_its_engine_is_wrong() {
     assert!((0.3..4.0).contains(&ratio), "{ratio} {controls:?}");
 }
 
+/// Rare misses: most runs have none, and the requests that waited longest show how alike the
+/// simulation is.
+#[test]
+fn runs_without_a_miss_have_controls_about_the_truth() {
+    for (kind, limit, rate) in
+        [(Kind::Usual, "ttft.p99 <= 2s", 15.24), (Kind::Cliff, "e2e.p95 <= 1s", 61.2)]
+    {
+        let truth = share_of(kind, limit, rate);
+        let found = runs(kind, limit, rate, 8);
+        assert!(found.iter().filter(|own| own.0 == 0.0).count() >= 4, "{found:?}");
+        let controls: Vec<super::Control> = found.iter().map(|own| own.1.unwrap()).collect();
+        assert!(controls.iter().all(|own| own.unexplained < 0.3), "{controls:?}");
+        let off: Vec<f64> = controls.iter().map(|own| own.share - truth).collect();
+        let deviation = (variance(&off).unwrap() / 8.0).sqrt();
+        assert!((mean(&off) / deviation).abs() < 4.0, "{truth} {off:?}");
+    }
+}
+
 /// An engine whose pace wanders by itself: its misses are not the simulation's.
 #[test]
 fn a_control_that_explains_little_does_not_help() {
-    let found = runs(Kind::Wandering, 15.4, 3);
+    let found = runs(Kind::Wandering, E2E, 15.4, 3);
     let known = || found.iter().filter_map(|own| own.1);
     let left = mean(&known().map(|own| own.unexplained).collect::<Vec<_>>());
     assert!(left > 0.25, "{found:?}");
@@ -59,7 +84,7 @@ fn a_control_that_explains_little_does_not_help() {
 #[test]
 fn a_simulation_that_waits_less_than_the_run_explains_nothing() {
     let left = |kind, rate| {
-        let found = runs(kind, rate, 4);
+        let found = runs(kind, E2E, rate, 4);
         let left = found.iter().map(|own| own.1.map_or(1.0, |control| control.unexplained));
         mean(&left.collect::<Vec<_>>())
     };
@@ -71,7 +96,7 @@ fn a_simulation_that_waits_less_than_the_run_explains_nothing() {
 /// Without the instants of tokens there is no simulation, nor without a rate.
 #[test]
 fn runs_whose_answers_came_whole_have_no_control() {
-    let limits = tiers(["e2e.p95 <= 5s"]).unwrap();
+    let limits = tiers([E2E]).unwrap();
     let served = Kind::Usual.run(15.0, 1000, 1);
     assert_eq!(gathered(&limits, &served, None).tiers[0][0].control, None);
     let mut gather = Gather::new(&limits);

@@ -101,7 +101,7 @@ impl Search {
             let with = controlled(&own).and_then(|with| {
                 let (_, crossed, curve) = fitted(with.iter().copied().chain(overloaded).collect());
                 // Loads without a control take part where the others lie on one side, or show no
-                // curve from a minority of the requests: rare misses leave few runs with a control.
+                // curve from a minority of the requests.
                 let near = |own: &&Point| (own.at / crossed.unwrap_or(own.at)).ln().abs() <= NEAR;
                 let requests =
                     |of: &[Point]| -> f64 { of.iter().filter(near).map(|own| own.requests).sum() };
