@@ -170,6 +170,7 @@ pub fn decide(
                 effect,
                 low,
                 high,
+                long_run: pooled.control.and_then(Control::helps).map(|own| own.share),
             }
         })
         .collect();
@@ -351,6 +352,12 @@ mod tests {
             few.starts_with("undecided, too few requests: ")
                 && few.ends_with(" more requests would decide")
         );
+        let (effect, unexplained, share) = (8000.0, 0.01, 0.0438);
+        let control = Control { share, unexplained, effect, added: 0.0, uneven: 0.0, slope: 60.0 };
+        let run = Counted { control: Some(control), ..counted(2908, 4, 1.0) };
+        let text = decide_at(0.001, &[run]).to_string();
+        let share = "4 of 2908 requests are bad, in the long run 4.380 % by simulation, limit 1 %";
+        assert!(text.contains(share), "{text}");
     }
 
     #[test]

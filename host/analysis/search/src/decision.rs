@@ -29,6 +29,21 @@ pub struct Stated {
     pub low: f64,
     /// The upper bound.
     pub high: f64,
+    /// The share in the long run, by these requests and a simulation of the engine; absent where the
+    /// simulation does not explain the misses.
+    pub long_run: Option<f64>,
+}
+
+impl Stated {
+    /// The share of bad requests: in the long run where it is known, else among these requests
+    /// without the unknown ones.
+    pub fn share(&self) -> f64 {
+        let known = self.bad.saturating_sub(self.unknown);
+        // A single miss among so few that none may miss says nothing.
+        let is_few = self.requests as f64 * self.allowed < 1.0;
+        let seen = known.saturating_sub(u64::from(is_few)) as f64 / self.requests.max(1) as f64;
+        self.long_run.unwrap_or(seen)
+    }
 }
 
 /// The reason why a tier does not hold at a load.
@@ -121,9 +136,13 @@ impl fmt::Display for Decided {
         let seen = |own: &Stated| {
             format!("{}: {} of {} requests are bad", own.limit, own.bad, own.requests)
         };
+        let long_run = |own: &Stated| {
+            Some(format!("in the long run {} by simulation", percent(own.long_run?)))
+        };
         let missed = |own: &Stated| {
             let share = own.bad as f64 / own.requests.max(1) as f64;
-            format!("{}: {}, {}", seen(own), percent(share), limit(own))
+            let share = long_run(own).unwrap_or_else(|| percent(share));
+            format!("{}: {share}, {}", seen(own), limit(own))
         };
         let all_missed = || self.limits.iter().map(missed).collect::<Vec<_>>().join("; ");
         match &self.decision {
@@ -161,7 +180,8 @@ impl fmt::Display for Decided {
                 let each: Vec<String> = open
                     .map(|own| {
                         let [low, high] = [own.low, own.high].map(percent);
-                        format!("{}: {low} to {high}, {}", seen(own), limit(own))
+                        let share = long_run(own).unwrap_or_else(|| format!("{low} to {high}"));
+                        format!("{}: {share}, {}", seen(own), limit(own))
                     })
                     .collect();
                 let because = match why {

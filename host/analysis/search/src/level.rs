@@ -11,7 +11,7 @@ use result::summary::Backlog;
 use crate::answer::EarlyStopping;
 use crate::config::{Config, Load};
 use crate::decide::{LOADS, Pooled, decide};
-use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
+use crate::decision::{Decided, Decision, Doubt, Failure};
 use crate::gather::Little;
 use crate::probe::{Outcome, Probe};
 use crate::slo::{Limit, Tier};
@@ -193,21 +193,12 @@ impl Level {
     pub(crate) fn side(&self, config: &Config, tier: usize) -> Side {
         let own = &self.tiers[tier];
         let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;
-        // A single miss among so few that none may miss says nothing.
-        let seen = |own: &Stated| {
-            let known = own.bad.saturating_sub(own.unknown);
-            let is_few = own.requests as f64 * own.allowed < 1.0;
-            share(known.saturating_sub(u64::from(is_few)), own.requests)
-        };
-        let controlled: Vec<Option<f64>> =
-            (self.pooled[tier].iter()).map(|own| Some(own.control?.helps()?.share)).collect();
-        let is_above = (own.limits.iter().zip(&controlled))
-            .any(|(own, controlled)| controlled.unwrap_or_else(|| seen(own)) > own.allowed);
+        let is_above = self.seems_to_miss(tier);
         let is_unclear = (own.limits.iter())
             .any(|own| own.unknown > 0 && share(own.bad, own.requests) > own.allowed);
         let is_short = config.load == Load::Rate
             && self.loads < STEADY
-            && controlled.iter().any(Option::is_none);
+            && own.limits.iter().any(|own| own.long_run.is_none());
         match &own.decision {
             Decision::Pass | Decision::Below => Side::Below,
             Decision::Fail { .. } => Side::Above,
@@ -218,6 +209,11 @@ impl Level {
             Decision::Undecided { .. } if is_short && !self.closed => Side::Open,
             Decision::Undecided { .. } => Side::Below,
         }
+    }
+
+    /// True if more requests miss one of the tier's objectives than it allows, by its best estimate.
+    pub(crate) fn seems_to_miss(&self, tier: usize) -> bool {
+        self.tiers[tier].limits.iter().any(|own| own.share() > own.allowed)
     }
 
     /// True if the backlog grew, so that there is no steady state.

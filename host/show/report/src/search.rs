@@ -74,7 +74,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
                 "a run of its own at {at} agrees; it had too few requests to decide it again"
             ),
             Again::Doubtful => format!(
-                "a run of its own at {at} missed the objective more often than allowed, but not by more than chance explains: measure it again before you rely on it"
+                "in a run of its own at {at}, more requests miss the objective than allowed, and chance explains it: measure {at} again before you rely on it"
             ),
             Again::NotMade => {
                 format!("{at} was not measured again: the search had no valid run left for it")

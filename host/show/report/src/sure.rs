@@ -81,9 +81,11 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
             let calm = sure.and_then(|of| of.mean_unless_full).filter(|_| statistic == "mean");
             let new = match calm.or(new) {
                 Some(bounds) if calm.is_some() => unless_full(summary, varies.with(bounds)),
-                Some(bounds) => between(varies.with(bounds)),
+                Some(bounds) if varies.with(bounds).states_anything() => {
+                    between(varies.with(bounds))
+                }
                 None if statistic == "P99" && of_start => start_only(summary, name),
-                None => new_seeds(summary),
+                _ => new_seeds(summary),
             };
             rows.push(Row {
                 name: format!("{label}, {statistic} (ms)"),
@@ -134,23 +136,23 @@ fn start_only(summary: &Summary, metric: &str) -> String {
         _ => None,
     };
     match steady.and_then(|of: &Distribution| of.percentile(99.0)) {
-        Some(p99) => format!("the start sets P99; steady P99 {}", shown(p99)),
-        None => "the start sets P99".to_owned(),
+        Some(p99) => format!("set by the start; {} without", shown(p99)),
+        None => "set by the start".to_owned(),
     }
 }
 
-/// An interval that holds as long as no request waits for a slot in the engine's batch.
+/// An interval that holds as long as no request waits for a place in the engine's batch.
 fn unless_full(summary: &Summary, bounds: Bounds) -> String {
     let peak = summary.concurrency.peak;
-    let slots = peak.map_or("enough".to_owned(), |peak| format!("more than {peak}"));
-    format!("{} if the server has {slots} slots", between(bounds))
+    let limit = peak.map_or("all requests".to_owned(), |peak| peak.to_string());
+    format!("{} if the server's batch limit is above {limit}", between(bounds))
 }
 
 /// The runs that give an interval that one run does not show, and the time that they take.
 fn new_seeds(summary: &Summary) -> String {
     let seconds = summary.throughput.duration_s.map(|seconds| ENOUGH * seconds);
-    let time = seconds.map_or(String::new(), |seconds| format!(", {}", roughly(seconds.max(1.0))));
-    format!("--repeat {ENOUGH}{time}")
+    let time = seconds.map_or(String::new(), |seconds| format!(" ({})", roughly(seconds.max(1.0))));
+    format!("needs --repeat {ENOUGH}{time}")
 }
 
 fn between(bounds: Bounds) -> String {
@@ -198,6 +200,17 @@ mod tests {
         assert_eq!(varies.same_seed(Some(bounds(48.0, 52.0))), "47.2 – 52.8");
         assert_eq!(varies.same_seed(None), "unknown");
         assert_eq!(between(varies.with(Bounds { low: Some(47.0), high: None })), "at least 46.4");
+    }
+
+    /// Near capacity the median of one run is no bound of other runs' medians.
+    #[test]
+    fn an_interval_that_excludes_nothing_names_the_repeats() {
+        let mut summary = run_of("one", &exchanges(60, 0)).reported.summary;
+        let ttft = summary.metrics.get_mut(metric::TTFT).unwrap();
+        let of = serde_json::json!({ "level": 95.0, "median": { "low": 0.0 } });
+        ttft.confidence = serde_json::from_value(of).unwrap();
+        let median = rows(&summary).into_iter().find(|row| row.name == "TTFT, median (ms)");
+        assert!(median.unwrap().cells[2].starts_with("needs --repeat 3"));
     }
 
     /// The page and both blocks have the same rows, and no cell is empty.

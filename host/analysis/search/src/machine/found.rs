@@ -16,7 +16,7 @@ impl Search {
         for tier in 0..self.config.tiers.len() {
             let interval = self.interval(tier);
             tiers.push(self.found(tier, &interval));
-            for level in levels.iter_mut().filter(|level| !level.confirms) {
+            for level in &mut levels {
                 self.mark(level, tier, &interval);
             }
         }
@@ -58,7 +58,7 @@ impl Search {
                 match self.level(at, true).filter(|level| level.requests > 0) {
                     None => Again::NotMade,
                     Some(level) if level.tiers[tier].decision.is_pass() => Again::Shown,
-                    Some(level) if self.is_above(level, tier) => Again::Doubtful,
+                    Some(level) if level.seems_to_miss(tier) => Again::Doubtful,
                     Some(_) => Again::Agrees,
                 }
             }),
@@ -94,7 +94,12 @@ impl Search {
             own.decision,
             Decision::Undecided { why: Doubt::Close | Doubt::TooFew | Doubt::FewLoads(_), .. }
         );
-        if is_close && interval.low.is_some_and(|low| at <= low) {
+        if level.confirms {
+            // It was to agree, and no number of its requests was to decide.
+            if let Decision::Undecided { more, .. } = &mut own.decision {
+                *more = None;
+            }
+        } else if is_close && interval.low.is_some_and(|low| at <= low) {
             own.decision = Decision::Below;
         } else if is_close && interval.high.is_some_and(|high| at >= high) {
             own.decision = Decision::Fail { why: Failure::Above };

@@ -5,7 +5,7 @@ use super::{Search, nearest};
 use crate::config::{Config, Load};
 use crate::decide::{Pooled, decide};
 use crate::decision::{Decision, Failure, Stated};
-use crate::level::{Level, Side};
+use crate::level::Level;
 use statistics::crossing::{Curve, NEAR, Point, controlled, crossing, effects, fit};
 
 /// Digits in which the ends of an interval are given, rounded outwards.
@@ -244,11 +244,6 @@ impl Search {
             (Some(low), Some(high)) if low >= high => (Some(low), Some(low + unit(low))),
             ends => ends,
         }
-    }
-
-    /// On which side of a tier's answer a level seems to lie.
-    pub(super) fn is_above(&self, level: &Level, tier: usize) -> bool {
-        level.side(&self.config, tier) == Side::Above
     }
 }
 

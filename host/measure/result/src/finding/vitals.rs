@@ -228,7 +228,7 @@ pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
     (machine.busy > FULL && others > machine.own).then(|| {
         Id::SharedMachine.note(
         format!(
-            "the cores of this machine were busy {:.0} % of the time, {:.0} % with other processes",
+            "the cores of the client's machine were busy {:.0} % of the time, {:.0} % with other processes",
             machine.busy * 100.0,
             others * 100.0
         ),

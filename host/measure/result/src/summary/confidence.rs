@@ -100,8 +100,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// False if every figure lies within.
-    pub(super) fn states_anything(&self) -> bool {
+    /// False if every figure lies between the two ends.
+    pub fn states_anything(&self) -> bool {
         self.high.is_some() || self.low.is_some_and(|low| low > 0.0)
     }
 
