@@ -29,8 +29,8 @@ pub struct Stated {
     pub low: f64,
     /// The upper bound.
     pub high: f64,
-    /// The share in the long run, by these requests and a simulation of the engine; absent where the
-    /// simulation does not explain the misses.
+    /// The share in the long run, by these requests and a simulation of the engine; absent where
+    /// the simulation does not explain the misses.
     pub long_run: Option<f64>,
 }
 

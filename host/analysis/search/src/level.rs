@@ -211,7 +211,8 @@ impl Level {
         }
     }
 
-    /// True if more requests miss one of the tier's objectives than it allows, by its best estimate.
+    /// True if more requests miss one of the tier's objectives than it allows, by the best
+    /// estimate.
     pub(crate) fn seems_to_miss(&self, tier: usize) -> bool {
         self.tiers[tier].limits.iter().any(|own| own.share() > own.allowed)
     }
