@@ -198,7 +198,13 @@ impl Search {
     /// The next run about the crossing. `None` if there is no load left to try.
     fn narrowing(&self, [below, above]: [f64; 2], interval: &Interval) -> Option<Goal> {
         let width = self.config.width.ln_1p();
-        let middle = interval.guess.unwrap_or((below * above).sqrt());
+        // Where others have controls, a further run at an overloaded load without one says nothing.
+        let says_more = |at: &f64| {
+            let is_mute = |own: &Level| own.is_overloaded() && own.unexplained().is_none();
+            self.unexplained() == 1.0 || !self.level(*at, false).is_some_and(is_mute)
+        };
+        let guess = interval.guess.filter(|at| says_more(&self.round(*at, (below, f64::INFINITY))));
+        let middle = guess.unwrap_or((below * above).sqrt());
         let (odds, most) = AWAY;
         let away = match interval.slope {
             Some(slope) => {
@@ -228,11 +234,6 @@ impl Search {
                 at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
             }
             self.free_near(at.clamp(self.config.least, self.config.most), [below, above])
-        };
-        // Where others have controls, a further run at an overloaded load without one says nothing.
-        let says_more = |at: &f64| {
-            let is_mute = |own: &Level| own.is_overloaded() && own.unexplained().is_none();
-            self.unexplained() == 1.0 || !self.level(*at, false).is_some_and(is_mute)
         };
         let mut places = [0, 1, 2];
         places.sort_by(|a, b| sent[*a].total_cmp(&sent[*b]));
