@@ -163,6 +163,24 @@ fn a_burst_is_one_load() {
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
 
+/// Each step of a burst reads as many prompt tokens as a step may, whichever prompts these are. The
+/// sum of all prompts decides the first tokens, and differs from seed to seed.
+#[test]
+fn a_burst_of_uneven_prompts_knows_their_sum() {
+    let mut held = Vec::new();
+    for chunk in [2048, 8192] {
+        let engine = format!("slots=1024,step=5ms,request=20us,prompt-token=10us,chunk={chunk}");
+        let case = Case::new("case", engine.parse().unwrap(), SHAREGPT, Load::AtOnce, 500);
+        let drawn = summaries(&case, 60);
+        let ttft = drawn.iter().map(|summary| summary.metric(metric::TTFT).unwrap());
+        let means: Vec<f64> = ttft.clone().map(|of| of.mean).collect();
+        let truth = statistics::mean(&means);
+        let given = ttft.filter(|of| holds(of.confidence.and_then(|of| of.mean), truth));
+        held.push(given.count());
+    }
+    assert!(held.iter().all(|held| *held >= 51), "{held:?} of 60");
+}
+
 /// A burst shows no noise. If all answers of a burst have one length and come at once, nothing
 /// shows the engine's noise. An interval of no width is then wrong.
 #[test]

@@ -358,12 +358,27 @@ impl Expectation {
         let mut work = one(traits::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
         work[traits::BEFORE_CONTEXT] = steps.context_token;
         work[traits::PROMPT] = steps.prompt_token;
+        if self.lived.coming == ArrivalKind::AtOnce {
+            // Every step of a burst reads the same budget of prompt tokens, so the line through the
+            // steps cannot tell their time from other time. Reading takes the rest of the time
+            // until the last first token.
+            let answered = self.lived.mean(work) - work[traits::PROMPT] * self.prompt();
+            let rest = self.lived.until_drain / self.lived.count - answered;
+            work[traits::PROMPT] = (rest / self.prompt()).max(work[traits::PROMPT]);
+        }
         work
+    }
+
+    /// The mean tokens of a prompt.
+    fn prompt(&self) -> f64 {
+        self.lived.means[traits::PROMPT].max(1.0)
     }
 
     /// The mean of it over the requests.
     fn mean_work(&self) -> f64 {
-        let answer = self.lived.steps.as_ref().map_or(0.0, |steps| steps.answer);
+        // The work of a burst holds all of its time.
+        let steps = self.lived.steps.as_ref().filter(|_| self.lived.coming != ArrivalKind::AtOnce);
+        let answer = steps.map_or(0.0, |steps| steps.answer);
         (self.lived.mean(self.work()) + answer).max(1e-12)
     }
 
