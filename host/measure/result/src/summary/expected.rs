@@ -359,14 +359,26 @@ impl Expectation {
         work[traits::BEFORE_CONTEXT] = steps.context_token;
         work[traits::PROMPT] = steps.prompt_token;
         if self.lived.coming == ArrivalKind::AtOnce {
-            // Every step of a burst reads the same budget of prompt tokens, so the line through the
-            // steps cannot tell their time from other time. Reading takes the rest of the time
-            // until the last first token.
+            // Answers delay requests that wait for a place, and prompts delay the others. Every step
+            // of a burst reads the same budget of prompt tokens, so the line through the steps
+            // cannot tell their time from other time: they take the rest until the last first token.
+            let full = self.full_share();
+            work[traits::BEFORE] *= full;
+            work[traits::BEFORE_CONTEXT] *= full;
             let answered = self.lived.mean(work) - work[traits::PROMPT] * self.prompt();
             let rest = self.lived.until_drain / self.lived.count - answered;
-            work[traits::PROMPT] = (rest / self.prompt()).max(work[traits::PROMPT]);
+            work[traits::PROMPT] = (rest / self.prompt()).max(full * work[traits::PROMPT]);
         }
         work
+    }
+
+    /// The share of the time in which requests of a burst wait that all places are taken.
+    fn full_share(&self) -> f64 {
+        let lived = &self.lived;
+        let most = Full::most(lived);
+        let waits = (0..lived.waiting.len()).filter(|slice| lived.waiting[*slice] > 0.5);
+        let full = waits.clone().filter(|slice| Full::is_full(lived, *slice, most)).count();
+        full as f64 / waits.count().max(1) as f64
     }
 
     /// The mean tokens of a prompt.
@@ -417,7 +429,11 @@ impl Expectation {
         };
         let around = match (name, self.lived.coming) {
             (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
-            (metric::TTFT, ArrivalKind::AtOnce) => both(self.wait_variance(mean), 0.0),
+            (metric::TTFT, ArrivalKind::AtOnce) => {
+                // The middle of a walk varies by twice the variance of its work.
+                let middle = (2.0 - 4.0 / 3.0) * self.work_variance() * median * median;
+                both(self.wait_variance(mean), middle)
+            }
             (metric::TTFT, ArrivalKind::Closed) => {
                 let most = self.rest_of_answers(steps, figures).map(|most| most.hypot(same_mean));
                 let waits = self.waits(figures, blocks);
