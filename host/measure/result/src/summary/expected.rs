@@ -359,9 +359,10 @@ impl Expectation {
         work[traits::BEFORE_CONTEXT] = steps.context_token;
         work[traits::PROMPT] = steps.prompt_token;
         if self.lived.coming == ArrivalKind::AtOnce {
-            // Answers delay requests that wait for a place, and prompts delay the others. Every step
-            // of a burst reads the same budget of prompt tokens, so the line through the steps
-            // cannot tell their time from other time: they take the rest until the last first token.
+            // Answers delay requests that wait for a place, and prompts delay the others. Every
+            // step of a burst reads the same budget of prompt tokens, so the line through the
+            // steps cannot tell their time from other time. Prompts take the rest of the time
+            // until the last first token.
             let full = self.full_share();
             work[traits::BEFORE] *= full;
             work[traits::BEFORE_CONTEXT] *= full;
