@@ -25,22 +25,22 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let name = &tokenizer.name;
-    Some(Id::ApproximateTokens.doubted(
-        counted,
-        if counted {
+    let (seen, why, advice) = if counted {
+        (
             format!(
                 "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
-            )
-        } else {
-            format!("answers were tokenized again with {name}, which is not the model's tokenizer")
-        },
-        if counted {
-            "token counts are estimates, and so are the throughput and TPOT computed from them"
-        } else {
-            "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server"
-        },
-        "pass the served model's tokenizer.json (--tokenizer), or have the server report usage",
-    ))
+            ),
+            "token counts are estimates, and so are the throughput and TPOT computed from them",
+            "pass the served model's tokenizer.json (--tokenizer), or have the server report usage",
+        )
+    } else {
+        (
+            format!("answers were tokenized again with {name}, which is not the model's tokenizer"),
+            "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server",
+            "pass the served model's tokenizer.json (--tokenizer)",
+        )
+    };
+    Some(Id::ApproximateTokens.doubted(counted, seen, why, advice))
 }
 
 pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
