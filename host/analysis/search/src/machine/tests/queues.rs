@@ -52,14 +52,13 @@ fn overloaded_loads_bound_the_loads_with_controls() {
     }
 }
 
-/// Few runs have a control where misses are rare. A search that took these alone sent two million
-/// requests to loads that could not have one.
+/// Most runs have no miss where misses are rare, and a control all the same. A search that took
+/// runs with a miss alone sent two million requests.
 #[test]
-#[ignore = "takes half a minute; draws runs of 200,000 requests"]
 fn rare_misses_do_not_hold_a_search_up() {
     let limits = tiers(["ttft.p99 <= 2s"]).unwrap();
     let run = engine_searched(Kind::Usual, &limits, 15.1, 1, 0.05, true);
-    assert!(run.answer.requests < 400_000, "{}", run.answer.requests);
+    assert!(run.answer.requests < 80_000, "{}", run.answer.requests);
 }
 
 /// At 98 % of the engine's capacity one request in five takes longer than 5 s, once the queue has
