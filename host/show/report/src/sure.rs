@@ -136,7 +136,7 @@ fn start_only(summary: &Summary, metric: &str) -> String {
         _ => None,
     };
     match steady.and_then(|of: &Distribution| of.percentile(99.0)) {
-        Some(p99) => format!("set by the start; {} without", shown(p99)),
+        Some(p99) => format!("set by the start; {} after it", shown(p99)),
         None => "set by the start".to_owned(),
     }
 }
