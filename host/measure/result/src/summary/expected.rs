@@ -358,7 +358,8 @@ impl Expectation {
         let mut work = one(traits::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
         work[traits::BEFORE_CONTEXT] = steps.context_token;
         work[traits::PROMPT] = steps.prompt_token;
-        if self.lived.coming == ArrivalKind::AtOnce {
+        let prompt = self.lived.means[traits::PROMPT];
+        if self.lived.coming == ArrivalKind::AtOnce && prompt > 0.0 {
             // Answers delay requests that wait for a place, and prompts delay the others. Every
             // step of a burst reads the same budget of prompt tokens, so the line through the
             // steps cannot tell their time from other time. Prompts take the rest of the time
@@ -366,9 +367,9 @@ impl Expectation {
             let full = self.full_share();
             work[traits::BEFORE] *= full;
             work[traits::BEFORE_CONTEXT] *= full;
-            let answered = self.lived.mean(work) - work[traits::PROMPT] * self.prompt();
+            let answered = self.lived.mean(work) - work[traits::PROMPT] * prompt;
             let rest = self.lived.until_drain / self.lived.count - answered;
-            work[traits::PROMPT] = (rest / self.prompt()).max(full * work[traits::PROMPT]);
+            work[traits::PROMPT] = (rest / prompt).max(full * work[traits::PROMPT]);
         }
         work
     }
@@ -380,11 +381,6 @@ impl Expectation {
         let waits = (0..lived.waiting.len()).filter(|slice| lived.waiting[*slice] > 0.5);
         let full = waits.clone().filter(|slice| Full::is_full(lived, *slice, most)).count();
         full as f64 / waits.count().max(1) as f64
-    }
-
-    /// The mean tokens of a prompt.
-    fn prompt(&self) -> f64 {
-        self.lived.means[traits::PROMPT].max(1.0)
     }
 
     /// The mean of it over the requests.
