@@ -31,7 +31,7 @@ use statistics::batches::design_effect;
 use statistics::mean;
 use statistics::steps::{Slice, Steps};
 
-use crate::gather::{coded, highest_tenth};
+use crate::gather::{coded, highest_tenth, is_miss, misses};
 use crate::slo::{Limit, Reader};
 
 pub use statistics::crossing::Control;
@@ -150,11 +150,9 @@ pub(crate) fn controls(
     let start = many / START;
     let found = (0..limits.len()).map(|place| {
         let by_lengths = variance_by_lengths(&long[place], &sources, lives.len());
-        let misses = |values: &[f64]| -> Vec<bool> {
-            values.iter().map(|value| is_miss(limits[place], *value)).collect()
-        };
-        let [bad, simulated_bad] = [values[place], &own[place]].map(misses);
-        let alike = alike(&bad, &simulated_bad, [values[place], &own[place]]);
+        let values = [values[place], &own[place]];
+        let [bad, simulated_bad] = values.map(|values| misses(limits[place], values));
+        let alike = alike(&bad, &simulated_bad, values);
         let found = simulated([&bad, &simulated_bad], alike, &long[place][start..], by_lengths);
         let [low, high] = [&long, &above].map(|own| logit(&own[place][start..]));
         let slope = ((high - low) / STEP.ln()).max(1.0);
@@ -234,10 +232,6 @@ fn simulated(
         slope: 1.0,
     };
     Simulated { control: Some(control), overloads }
-}
-
-pub(crate) fn is_miss(limit: &Limit, value: f64) -> bool {
-    value < 0.0 || !limit.keeps(value)
 }
 
 fn share(shown: &[bool]) -> f64 {

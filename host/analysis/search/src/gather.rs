@@ -16,7 +16,7 @@ use result::summary::Backlog;
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
-use crate::control::{Arrivals, Control, Life, Simulated, controls, is_miss};
+use crate::control::{Arrivals, Control, Life, Simulated, controls};
 use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
@@ -196,11 +196,9 @@ impl Gather {
         };
         let values_of =
             |limit: &Limit| columns.get(column_of(limit)).map_or(&[][..], Vec::as_slice);
-        let misses = |limit: &Limit| -> Vec<bool> {
-            (values_of(limit).iter()).map(|value| is_miss(limit, *value)).collect()
-        };
         let limits: Vec<&Limit> = self.tiers.iter().flat_map(|tier| &tier.limits).collect();
-        let all_bad: Vec<Vec<bool>> = limits.iter().map(|limit| misses(limit)).collect();
+        let all_bad: Vec<Vec<bool>> =
+            limits.iter().map(|limit| misses(limit, values_of(limit))).collect();
         let mut lives = self.lives.take().unwrap_or_default();
         lives.sort_by_key(|life| life.due);
         let values: Vec<&[f64]> = limits.iter().copied().map(values_of).collect();
@@ -246,6 +244,16 @@ pub(crate) fn coded(seen: Option<Observation>) -> f64 {
         Some(Observation::Unknown) => -1.0,
         Some(Observation::Took(milliseconds)) => milliseconds.max(0.0),
     }
+}
+
+/// True if a coded value misses a limit: an unknown one does.
+pub(crate) fn is_miss(limit: &Limit, value: f64) -> bool {
+    value < 0.0 || !limit.keeps(value)
+}
+
+/// The misses of a limit among coded values.
+pub(crate) fn misses(limit: &Limit, values: &[f64]) -> Vec<bool> {
+    values.iter().map(|value| is_miss(limit, *value)).collect()
 }
 
 /// The value above which the highest tenth lies; infinite without values.

@@ -359,7 +359,7 @@ impl Expectation {
         work[traits::BEFORE_CONTEXT] = steps.context_token;
         work[traits::PROMPT] = steps.prompt_token;
         let prompt = self.lived.means[traits::PROMPT];
-        if self.lived.coming == ArrivalKind::AtOnce && prompt > 0.0 {
+        if self.reads_a_burst() {
             // Answers delay requests that wait for a place, and prompts delay the others. Every
             // step of a burst reads the same budget of prompt tokens, so the line through the
             // steps cannot tell their time from other time. Prompts take the rest of the time
@@ -374,6 +374,11 @@ impl Expectation {
         work
     }
 
+    /// True if a burst's prompts have known lengths: then its work holds all of its time.
+    fn reads_a_burst(&self) -> bool {
+        self.lived.coming == ArrivalKind::AtOnce && self.lived.means[traits::PROMPT] > 0.0
+    }
+
     /// The share of the time in which requests of a burst wait that all places are taken.
     fn full_share(&self) -> f64 {
         let lived = &self.lived;
@@ -385,8 +390,7 @@ impl Expectation {
 
     /// The mean of it over the requests.
     fn mean_work(&self) -> f64 {
-        // The work of a burst holds all of its time.
-        let steps = self.lived.steps.as_ref().filter(|_| self.lived.coming != ArrivalKind::AtOnce);
+        let steps = self.lived.steps.as_ref().filter(|_| !self.reads_a_burst());
         let answer = steps.map_or(0.0, |steps| steps.answer);
         (self.lived.mean(self.work()) + answer).max(1e-12)
     }
