@@ -13,6 +13,10 @@
 //! variance is taken of the sums over blocks of slices, with the dependence between blocks
 //! corrected for (`dependence`), so noise that lasts for seconds counts as such. Work that the line
 //! does not describe makes v too large and never too small.
+//!
+//! A prompt counts in the slice of its first token, but an engine reads a long prompt in several
+//! steps. Slices that hold few steps blur the time of a prompt token. A line through sums of slices
+//! knows it better, and is used where it leaves less noise.
 
 use super::dependence::inflation;
 
@@ -20,6 +24,8 @@ use super::dependence::inflation;
 const BLOCKS: usize = 20;
 /// Slices in which an engine must have worked for a line through them.
 const FEWEST: usize = 40;
+/// Slices in a sum of slices, one after the other.
+const SUMMED: usize = 4;
 /// Terms of the line: for steps that read no prompt, and with the terms for answers that begin.
 pub(crate) const QUIET: usize = 4;
 const TERMS: usize = 6;
@@ -97,6 +103,8 @@ pub struct Steps {
     /// The length of the steps of each slice, as a share of the mean. Where the engine answered
     /// nothing yet, it read prompts, in steps as long as the longest.
     pub lengths: Vec<f64>,
+    /// The mean length of the step that is under way at an instant, as a share of the mean.
+    pub under_way: f64,
 }
 
 impl Steps {
@@ -107,12 +115,15 @@ impl Steps {
     /// autoregressive process ([`inflation`]).
     pub fn from_slices(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
-        let rest = |terms: usize| {
-            let line = line_through(&busy, terms)?;
-            Some(Rest::new(slices, line, terms))
-        };
-        let (quiet, all) = (rest(QUIET)?, rest(TERMS)?);
-        let Rest { line, noise, freedom } = if all.noise < quiet.noise { all } else { quiet };
+        let each: Vec<Point> = busy.iter().map(|slice| Point::from(*slice)).collect();
+        let summed: Vec<Point> = each.chunks(SUMMED).map(Point::sum).collect();
+        let lines = [(&each, QUIET), (&each, TERMS), (&summed, QUIET), (&summed, TERMS)];
+        let rests = lines
+            .into_iter()
+            .filter(|(points, _)| points.len() >= FEWEST)
+            .map(|(points, terms)| Rest::new(slices, line(points, terms), terms));
+        let Rest { line, noise, freedom } =
+            rests.min_by(|one, other| one.noise.total_cmp(&other.noise))?;
         let sum = |of: &dyn Fn(&Slice) -> f64| busy.iter().map(|slice| of(slice)).sum::<f64>();
         let seconds = sum(&|slice| slice.seconds);
         let mean = seconds / sum(&Slice::steps);
@@ -130,6 +141,7 @@ impl Steps {
             prompt_token: line[2],
             context_token: line[3],
             mean,
+            under_way: sum(&|slice| slice.seconds * length(slice)) / seconds,
             batch: sum(&|slice| slice.batch * slice.seconds) / seconds,
             noise,
             freedom,
@@ -171,25 +183,52 @@ impl Rest {
 /// The line of the first `terms` terms through slices in which the engine always worked; `None` if
 /// they are too few.
 pub(crate) fn line_through(busy: &[&Slice], terms: usize) -> Option<[f64; TERMS]> {
-    (busy.len() >= FEWEST).then(|| line(busy, terms))
+    let points = || busy.iter().map(|slice| Point::from(*slice)).collect::<Vec<_>>();
+    (busy.len() >= FEWEST).then(|| line(&points(), terms))
 }
 
-/// The factors of the line through the steps of the slices, by least squares with a weight for each
+/// A point of the line: a slice in which the engine always worked, or a sum of such slices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    seconds: f64,
+    steps: f64,
+    /// The terms of all steps, summed.
+    terms: [f64; TERMS],
+}
+
+impl From<&Slice> for Point {
+    fn from(slice: &Slice) -> Self {
+        let steps = slice.steps();
+        let terms = slice.terms().map(|term| steps * term);
+        Point { seconds: slice.seconds, steps, terms }
+    }
+}
+
+impl Point {
+    fn sum(points: &[Point]) -> Point {
+        points.iter().fold(Point::default(), |sum, own| Point {
+            seconds: sum.seconds + own.seconds,
+            steps: sum.steps + own.steps,
+            terms: std::array::from_fn(|term| sum.terms[term] + own.terms[term]),
+        })
+    }
+}
+
+/// The factors of the line through the steps of the points, by least squares with a weight for each
 /// step. None is negative, because work takes time: a term whose factor is negative is left out.
-fn line(slices: &[&Slice], terms: usize) -> [f64; TERMS] {
-    let says = |term: &usize| slices.iter().any(|slice| slice.terms()[*term] != 0.0);
+fn line(points: &[Point], terms: usize) -> [f64; TERMS] {
+    let says = |term: &usize| points.iter().any(|point| point.terms[*term] != 0.0);
     let mut used: Vec<usize> = (0..terms).filter(says).collect();
     while !used.is_empty() {
         let count = used.len();
         let (mut products, mut values) = (vec![vec![0.0; count]; count], vec![0.0; count]);
         let mut sums = [0.0; TERMS];
-        for slice in slices {
-            let (terms, steps) = (slice.terms(), slice.steps());
+        for Point { seconds, steps, terms } in points {
             for (row, &i) in used.iter().enumerate() {
-                sums[i] += terms[i];
-                values[row] += terms[i] * slice.seconds;
+                sums[i] += terms[i] / steps;
+                values[row] += terms[i] / steps * seconds;
                 for (column, &j) in used.iter().enumerate() {
-                    products[row][column] += steps * terms[i] * terms[j];
+                    products[row][column] += terms[i] * terms[j] / steps;
                 }
             }
         }

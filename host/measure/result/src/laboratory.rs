@@ -2,7 +2,7 @@
 //! are of a simulated engine whose truth is known. These tests draw few runs, and fail where
 //! something is grossly wrong; `host/benches/statistics` draws many and writes the table.
 
-use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
+use simulator::{CHAT, Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
 use crate::finding::Id;
 use crate::metric;
@@ -236,6 +236,47 @@ fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
             assert!(narrower >= 57, "{} {name}: {narrower} of 60", case.name);
         }
     }
+}
+
+/// On an engine with room for every request, prompts of a burst are read in several steps each, and
+/// the longest answer ends the run. The intervals are at most as many times as wide as the scatter
+/// of the runs needs.
+#[test]
+fn intervals_of_bursts_are_as_wide_as_they_need_to_be() {
+    let half = |of: Bounds| (of.high.unwrap() - of.low.unwrap()) / 2.0;
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let engine = "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns";
+    let case = Case::new("case", engine.parse().unwrap(), CHAT, Load::AtOnce, 500);
+    let drawn = repeats(&case);
+    for (name, most) in [(metric::TTFT, 2.0), (metric::TPOT, 2.0), (metric::E2E, 2.0)] {
+        let (mut held, mut squares, mut halves) = (0, 0.0, Vec::new());
+        for again in &drawn {
+            let of = again.iter().map(|summary| summary.metric(name).unwrap());
+            let truth = of.clone().map(|of| of.mean).sum::<f64>() / 10.0;
+            for own in of {
+                let same = own.confidence.unwrap().same_requests.unwrap().mean.unwrap();
+                held += usize::from(holds(Some(same), truth));
+                squares += (own.mean - truth).powi(2) / 54.0;
+                halves.push(half(same));
+            }
+        }
+        let times = median(halves) / (1.96 * squares.sqrt());
+        assert!(held >= 51 && times < most, "{name}: {held} of 60, {times} times");
+    }
+    let case = Case::new("case", engine.parse().unwrap(), SHAREGPT, Load::AtOnce, 1000);
+    let drawn = summaries(&case, 60);
+    let rates = drawn.iter().map(|summary| {
+        let of = &summary.throughput;
+        (of.requests_per_s.unwrap(), of.confidence.unwrap().other_requests.requests_per_s.unwrap())
+    });
+    let truth = rates.clone().map(|(rate, _)| rate).sum::<f64>() / 60.0;
+    let scatter = rates.clone().map(|(rate, _)| (rate - truth).powi(2) / 59.0).sum::<f64>().sqrt();
+    let held = rates.clone().filter(|(_, own)| holds(Some(*own), truth)).count();
+    let times = median(rates.map(|(_, own)| half(own)).collect()) / (1.96 * scatter);
+    assert!(held >= 51 && times < 1.6, "requests per second: {held} of 60, {times} times");
 }
 
 /// The throughput of every run has both intervals, and they hold the average as the latencies'

@@ -59,6 +59,8 @@ const COMMON: f64 = 0.3;
 /// as a multiple of the longest one seen.
 const LEAST_SHAPE: f64 = 3.0;
 const REACH: f64 = 3.0;
+/// The longest answers that tell how much longer others are.
+const TAIL: u64 = 10;
 /// The share of the answers from which on the drain has many of them.
 const MANY: f64 = 0.2;
 /// Blocks of a run's time in which waits are counted.
@@ -240,10 +242,12 @@ impl Expectation {
                 let each = lived.waiting.len() / steps.lengths.len();
                 let weights = weights.map(|(slice, (own, later))| {
                     // First tokens come where prompts are read, and noise grows with the steps that
-                    // this makes longer. The waits of a burst are spread over all of it.
+                    // this makes longer. The noise of a burst contains its long steps, and its
+                    // short ones hold work that no line describes: half of the growth counts.
+                    let length = steps.lengths[slice / each];
                     let length = match lived.coming {
-                        ArrivalKind::AtOnce => 1.0,
-                        ArrivalKind::Timed | ArrivalKind::Closed => steps.lengths[slice / each],
+                        ArrivalKind::AtOnce => (length / steps.under_way).sqrt(),
+                        ArrivalKind::Timed | ArrivalKind::Closed => length,
                     };
                     (own + later) / count * length.sqrt()
                 });
@@ -648,7 +652,7 @@ impl Expectation {
         let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
         let same = |steps: &Steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length;
         let same = lived.steps.as_ref().map(same);
-        let (drain, drains) = self.drain();
+        let (drain, ends) = self.drain();
         let main = match lived.coming {
             ArrivalKind::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
             // For replies that come whole in a burst, nothing tells when the last one was let in.
@@ -656,7 +660,8 @@ impl Expectation {
             ArrivalKind::AtOnce | ArrivalKind::Closed => 1.0 - (drain / length).min(1.0),
         };
         let gaps = main * main * self.gaps / lived.count;
-        let ends = drains / (length * length);
+        // Fewer answers tell of the drain than of the rest.
+        let ends = ends * (certain((TAIL - 1) as f64) / quantile).powi(2);
         let work = self.work();
         let mean_work = self.mean_work();
         let other = |counted: [f64; TRAITS]| {
@@ -721,17 +726,19 @@ impl Expectation {
         })
     }
 
-    /// The mean and the variance of the seconds of the drain. Let n answers be under way that were
-    /// met at a chance instant. None lasts longer than x with a probability of exp(-n E(D - x)⁺ /
-    /// E(D)), where D is the duration of an answer. Other runs hold longer answers than the longest
-    /// of this one. Beyond the tenth longest, the excess is the geometric mean of an exponential
-    /// distribution's and a Pareto distribution's (Hill 1975, "A simple general approach to
-    /// inference about the tail of a distribution"). Alone, the exponential distribution gives too
-    /// little for lengths of chats, and Pareto's too much. Where many answers are of the drain, the
-    /// longest answer decides the rate, and the Pareto distribution counts alone.
+    /// The mean seconds of the drain, and the relative variance that the drain gives to a rate. A
+    /// rate is the inverse of a run's time, so a very long drain moves it little.
+    ///
+    /// Let n answers be under way that were met at a chance instant. None lasts longer than x with
+    /// a probability of exp(-n E(D - x)⁺ / E(D)), where D is the duration of an answer. Other runs
+    /// hold longer answers than the longest of this one. Beyond the tenth longest, the excess is
+    /// the geometric mean of an exponential distribution's and a Pareto distribution's (Hill 1975,
+    /// "A simple general approach to inference about the tail of a distribution"). Alone, the
+    /// exponential distribution gives too little for lengths of chats, and Pareto's too much. Where
+    /// many answers are of the drain, the longest answer decides the rate, and the Pareto
+    /// distribution counts alone.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 300;
-        const TENTH: u64 = 10;
         let lived = &self.lived;
         let took = &lived.took;
         let (mean, most) = (took.mean(), took.max());
@@ -744,9 +751,9 @@ impl Expectation {
         let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
         let beyond = |at: f64| lengths.iter().map(|own| (own - at).max(0.0)).sum::<f64>();
         let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
-        let tenth = longest(TENTH).max(1e-3 * most);
+        let tenth = longest(TAIL).max(1e-3 * most);
         let of_longer = |value: &dyn Fn(f64) -> f64| {
-            (1..TENTH).map(|rank| value(longest(rank))).sum::<f64>() / (TENTH - 1) as f64
+            (1..TAIL).map(|rank| value(longest(rank))).sum::<f64>() / (TAIL - 1) as f64
         };
         let excess = of_longer(&|own| own - tenth).max(f64::MIN_POSITIVE);
         let shape = 1.0 / of_longer(&|own| (own / tenth).ln()).max(1e-3);
@@ -767,16 +774,18 @@ impl Expectation {
         // Seconds that an answer of each duration takes with the others, and the moments of the
         // drain, weighed by the chance that this answer is the longest.
         let (mut lasted, mut from, mut before) = (0.0, 0.0, 0.0);
-        let (mut drain, mut squares) = (0.0, 0.0);
+        let (mut drain, mut rate, mut squares) = (0.0, 0.0, 0.0);
         for (at, excess) in upto.chain(further) {
             let left = lived.draining * excess / (count as f64 * mean);
             lasted += (at - from) * self.pace_with(left) / 1e3;
             let ended = (-left).exp();
-            drain += (ended - before) * lasted;
-            squares += (ended - before) * lasted * lasted;
+            let (chance, own) = (ended - before, 1.0 / (lived.until_drain + lasted));
+            drain += chance * lasted;
+            rate += chance * own;
+            squares += chance * own * own;
             (from, before) = (at, ended);
         }
-        let variance = (squares - drain * drain).max(0.0);
+        let variance = (before * squares / (rate * rate) - 1.0).max(0.0);
         (drain, self.differ() * variance)
     }
 }
