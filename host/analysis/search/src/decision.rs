@@ -127,6 +127,13 @@ pub struct Decided {
     pub limits: Vec<Stated>,
 }
 
+impl Decided {
+    /// True if a simulation corrected the share of an objective.
+    pub fn is_simulated(&self) -> bool {
+        self.limits.iter().any(|own| own.long_run.is_some())
+    }
+}
+
 /// As text, with the figures:
 /// `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad: at least 2.1 %, limit 1 %`.
 impl fmt::Display for Decided {
@@ -186,7 +193,11 @@ impl fmt::Display for Decided {
                     .collect();
                 let because = match why {
                     Doubt::Within => {
-                        return write!(f, "undecided, within the interval: {}", all_missed());
+                        return write!(
+                            f,
+                            "undecided, too near the highest load that holds: {}",
+                            all_missed()
+                        );
                     }
                     Doubt::NoRun => return f.write_str("undecided: no run counts yet"),
                     Doubt::Invalid(why) => {

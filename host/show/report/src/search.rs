@@ -14,11 +14,14 @@ use serde::{Deserialize, Serialize};
 use model::duration::roughly;
 use model::number::percent;
 use search::answer::{Again, EarlyStopping, Ended, Found};
-use search::decision::Decision;
+use search::decision::{Decided, Decision};
 use search::level::Level;
 use search::{Answer, Load, Probe, Purpose, Search};
 
 pub use page::page;
+
+/// The meaning of a share in the long run.
+const BY_SIMULATION: &str = "by simulation: the share in a long run at this load, which is this run's share without the luck of its requests";
 
 pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
@@ -37,6 +40,9 @@ pub fn text(answer: &Answer) -> String {
                 let _ = writeln!(text, "  {at:>12} {requests:>9} {looks:>5}  {decided}{confirms}");
             }
         }
+    }
+    if answer.levels.iter().flat_map(|level| &level.tiers).any(Decided::is_simulated) {
+        let _ = writeln!(text, "{BY_SIMULATION}");
     }
     let away = (answer.levels.iter())
         .flat_map(|level| level.little.iter().map(move |little| (level.at, little)))
