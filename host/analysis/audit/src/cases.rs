@@ -92,7 +92,6 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
     }
 }
 
-/// The audit's JSON conforms to its schema.
 #[test]
 fn the_json_is_as_its_schema_says() {
     let schema = schemars::schema_for!(Report);

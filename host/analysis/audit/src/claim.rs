@@ -243,16 +243,11 @@ pub struct Stated {
 pub struct Sample {
     /// The time of sending, in seconds from an origin of the tool's.
     pub start_s: Option<f64>,
-    /// Tokens of the prompt.
     pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
     pub output_tokens: Option<u64>,
-    /// Its time to first token, in milliseconds.
     pub ttft_ms: Option<f64>,
-    /// Its end-to-end latency, in milliseconds.
     pub e2e_ms: Option<f64>,
-    /// Its time per output token as the tool states it, in milliseconds; most leave it to be worked
-    /// out.
+    /// Its time per output token as the tool states it, in milliseconds; few tools do.
     pub tpot_ms: Option<f64>,
     /// The gaps between its pieces, in milliseconds.
     pub gaps_ms: Vec<f64>,
@@ -271,7 +266,6 @@ impl Claim {
         self.figures.get(figure).copied()
     }
 
-    /// The value of [`Claim::stated`].
     pub fn value(&self, figure: &str) -> Option<f64> {
         self.stated(figure).map(|stated| stated.value)
     }
@@ -303,8 +297,7 @@ impl Claim {
         self.value("requests.total").or_else(ended).map(|count| count as u64)
     }
 
-    /// The statistics that are stated of a latency, by the tool's name for it: `ttft`, `tpot`,
-    /// `itl`, `e2e`.
+    /// The stated statistics of a latency, by the tool's name for it: `ttft`, `tpot`, `itl`, `e2e`.
     pub fn statistics(&self, theirs: &str) -> Vec<(Statistic, Stated)> {
         let stated = self.figures.iter().filter_map(|(name, stated)| {
             let (metric, statistic) = name.split_once('.')?;
@@ -319,7 +312,6 @@ impl Claim {
         values(self.samples.iter().filter(|sample| sample.error.is_none()), theirs)
     }
 
-    /// States a figure.
     pub fn state(&mut self, figure: impl Into<String>, value: f64, rounding: f64) {
         let stated = Stated { value, rounding };
         self.figures.insert(figure.into(), stated);
@@ -338,8 +330,7 @@ pub fn values<'s>(samples: impl Iterator<Item = &'s Sample>, theirs: &str) -> Ve
 }
 
 impl Sample {
-    /// Time per output token in milliseconds: as stated, else computed after the first token, if
-    /// there are at least two.
+    /// Milliseconds per output token: as stated, else computed if there are at least two tokens.
     pub fn tpot(&self) -> Option<f64> {
         if self.tpot_ms.is_some() {
             return self.tpot_ms;
@@ -354,8 +345,7 @@ pub(crate) fn stated(digits: &str) -> Option<Stated> {
     number::read(digits).ok().flatten()
 }
 
-/// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`,
-/// `P99`, `p50`).
+/// A statistic's name as figures have it (`median`, `p99.9`), from a tool's (`Mean`, `P99`, `p50`).
 fn statistic(theirs: &str) -> Option<String> {
     let name = theirs.to_lowercase();
     let name = match name.as_str() {
@@ -372,7 +362,6 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// The most results in a file: many more than anybody publishes on one page.
 pub(crate) const MOST_RESULTS: usize = 10_000;
 
-/// The most mistakes of a file that are reported.
 const MOST_ERRORS: usize = 20;
 
 /// All results, or the mistakes in them.
@@ -380,8 +369,7 @@ fn in_order(
     file: &str,
     results: impl IntoIterator<Item = Result<Vec<Claim>, Vec<ReadError>>>,
 ) -> Result<Vec<Claim>, Vec<ReadError>> {
-    let mut read = Vec::new();
-    let mut errors = Vec::new();
+    let (mut read, mut errors) = (Vec::new(), Vec::new());
     for result in results {
         match result {
             Ok(more) => read.extend(more),
@@ -401,7 +389,6 @@ fn in_order(
     if errors.is_empty() { Ok(read) } else { Err(errors) }
 }
 
-/// The error of a file with more than [`MOST_RESULTS`].
 fn too_many(file: &str) -> ReadError {
     let what = format!("it holds more than {MOST_RESULTS} results");
     ReadError::of_file(file, what, &format!("expected at most {MOST_RESULTS}; split the file"))
@@ -449,8 +436,7 @@ fn is_yaml_report(text: &str) -> bool {
         && after("results:").next().is_some()
 }
 
-/// Reads a file's content. Effects are the caller's: `name` is for messages only. Errors: all that
-/// is wrong with it, at once.
+/// Reads a file's content; `name` is for messages only. Errors: all mistakes in it, at once.
 pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     if content.len() > MOST_BYTES {
         let what = format!("the file is larger than {} MiB", MOST_BYTES >> 20);
@@ -487,7 +473,6 @@ fn error(file: &str, place: Option<String>, what: String, expected: &str) -> Rea
     ReadError { file: file.to_owned(), place, what, expected: expected.to_owned() }
 }
 
-/// One value.
 fn read_yaml(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
     let value = yaml::parse(text).map_err(|wrong| {
         let what = format!("the YAML cannot be read from here: {}", wrong.what);
@@ -510,23 +495,17 @@ fn read_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
         lines.len() > 1 && lines.first().is_some_and(|(_, line)| json::parse(line).is_ok());
     if !by_line {
         let place = format!("line {}, column {}", whole.line(), whole.column());
-        return Err(vec![error(
-            name,
-            Some(place),
-            format!("the JSON is incomplete or malformed here: {whole}"),
-            "expected complete JSON; was the file truncated, or is the tool still writing it?",
-        )]);
+        let what = format!("the JSON is incomplete or malformed here: {whole}");
+        let expected =
+            "expected complete JSON; was the file truncated, or is the tool still writing it?";
+        return Err(vec![error(name, Some(place), what, expected)]);
     }
     let read_line = |(index, line): (usize, &str)| {
         let number = index + 1;
         let value = json::parse(line).map_err(|wrong| {
             let place = format!("line {number}, column {}", wrong.column());
-            vec![error(
-                name,
-                Some(place),
-                format!("the line is not JSON: {wrong}"),
-                "expected one result per line",
-            )]
+            let what = format!("the line is not JSON: {wrong}");
+            vec![error(name, Some(place), what, "expected one result per line")]
         })?;
         let object = object(name, format!("line {number}"), &value)?;
         let source = Source { file: name.to_owned(), line: Some(number), ..Source::default() };
@@ -564,12 +543,8 @@ fn read_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
 fn object<'v>(name: &str, place: String, value: &'v Value) -> Result<&'v Object, Vec<ReadError>> {
     value.as_object().ok_or_else(|| {
         let place = (!place.is_empty()).then_some(place);
-        vec![error(
-            name,
-            place,
-            "it is not a JSON object".into(),
-            "expected an object that holds a result",
-        )]
+        let expected = "expected an object that holds a result";
+        vec![error(name, place, "it is not a JSON object".into(), expected)]
     })
 }
 
@@ -593,12 +568,10 @@ fn read_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>
     } else if benchmark_report::is(object) {
         benchmark_report::read(object, source)
     } else if genai_bench::is_experiment(object) {
-        Err(vec![error(
-            name,
-            source.part,
-            "it describes an experiment of genai-bench, and states no result".into(),
-            "expected a file that genai-bench wrote beside it for a scenario and a number of users",
-        )])
+        let what = "it describes an experiment of genai-bench, and states no result".into();
+        let expected =
+            "expected a file that genai-bench wrote beside it for a scenario and a number of users";
+        Err(vec![error(name, source.part, what, expected)])
     } else {
         let keys: Vec<String> = object.keys().take(6).map(|key| seek::shortened(key, 60)).collect();
         let place = source.part.clone().or(source.line.map(|line| format!("line {line}")));
@@ -609,8 +582,7 @@ fn read_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>
     Ok(vec![claim?])
 }
 
-/// Reads the JSON of `vllm bench serve` for PyTorch's dashboard: an entry a metric, each with all
-/// the rest under `extra_info`.
+/// Merges the JSON of `vllm bench serve` for PyTorch's dashboard, which has an entry a metric.
 fn pytorch(list: &[Value]) -> Option<Object> {
     let mut merged = Object::new();
     for entry in list {

@@ -10,8 +10,7 @@ use result::finding::Severity;
 /// Duration and latencies are taken from clocks read a moment apart.
 const MOMENT: f64 = 0.01;
 
-/// Share of a full cap that may stay empty unremarked: a client takes a moment between two
-/// requests.
+/// Share of a full cap that may stay empty: a client takes a moment between two requests.
 const BETWEEN: f64 = 0.05;
 
 /// Mean number of requests in flight: the sum of latencies over the duration.
@@ -66,8 +65,7 @@ pub(super) fn peak_over_cap(figures: &Figures<'_>) -> Option<Finding> {
     let cap = cap.filter(|cap| peak.low > *cap)?;
     let (most, cap) = (shown(peak.mid()), shown(cap));
     let seen = format!("{most} requests in flight at the peak, but the cap is {cap}");
-    // These tools count every request that touches a second, also requests that follow one
-    // another.
+    // These tools count every request that touches a second, even one after another.
     let by_second = matches!(figures.claim.tool, Tool::Vllm | Tool::Sglang);
     let severity = if by_second { Severity::Note } else { Severity::Suspect };
     let formula = "requests that touch the same second, also if they only follow one another";
@@ -106,8 +104,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Id::CapNotFull, Severity::Note, seen))
 }
 
-/// True if requests waited for nothing but the cap, as far as the source says. AIPerf states no
-/// rate if there is none.
+/// True if requests waited only for the cap, as far as stated; AIPerf states no rate then.
 fn at_once(figures: &Figures<'_>) -> bool {
     if figures.claim.paced {
         return false;
@@ -118,8 +115,7 @@ fn at_once(figures: &Figures<'_>) -> bool {
     }
 }
 
-/// The longest end-to-end latency in milliseconds: as stated, else of the requests that the source
-/// lists.
+/// The longest end-to-end latency in milliseconds: as stated, else of the listed requests.
 fn longest(figures: &Figures<'_>) -> Option<Range> {
     let points = order::points(figures, "e2e");
     let stated = points.last().filter(|(percent, _)| *percent == 100.0);

@@ -57,7 +57,6 @@ impl<'a> Figures<'a> {
         self.get(name).filter(|range| range.high > 0.0 && range.mid() > 0.0)
     }
 
-    /// Requests that were answered.
     pub(super) fn answered(&self) -> Option<f64> {
         self.claim.value("requests.successful").filter(|count| *count > 0.0)
     }
@@ -90,12 +89,6 @@ impl<'a> Figures<'a> {
         )
     }
 
-    /// True if TPOT is guidellm's: time to the last token over all tokens, of all requests
-    /// together.
-    pub(super) fn tpot_is_with_first(&self) -> bool {
-        self.metric("tpot") == Some("tpot-with-first")
-    }
-
     /// True if ITL is of gaps between pieces, pooled.
     pub(super) fn itl_is_gaps(&self) -> bool {
         self.metric("itl") == Some("itl")
@@ -105,12 +98,10 @@ impl<'a> Figures<'a> {
     /// over all requests' tokens together. These are guidellm and its wrappers, since the version
     /// whose files name it.
     pub(super) fn first_and_last(&self) -> bool {
-        let of_it = matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack);
-        of_it && self.tpot_is_with_first()
+        self.by_events() && self.metric("tpot") == Some("tpot-with-first")
     }
 
-    /// True if token throughputs are means over the tokens' events, from the first to the last, as
-    /// guidellm's.
+    /// True if token throughputs are means from the tokens' first event to the last, as guidellm's.
     pub(super) fn by_events(&self) -> bool {
         matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack)
     }

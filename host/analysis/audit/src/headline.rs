@@ -33,8 +33,7 @@ pub struct Headline {
 /// Points of percent that rounding may make of a change.
 const POINTS: f64 = 1.0;
 
-/// The most results that a quote names; several have the same figures where a page states a result
-/// twice.
+/// The most results that a quote names: several are alike where a page states a result twice.
 const NAMED: usize = 100;
 
 /// A quote, and the results that have its figures.
@@ -148,8 +147,7 @@ fn has_all(claim: &Claim, quote: &Quote) -> bool {
     })
 }
 
-/// Finds the results that changes are relative to: the first result that a row states, by row and
-/// line.
+/// Finds the results that changes are relative to: the first that a row states, by row and line.
 fn bases<'a>(found: &[Basis<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
     let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     for Basis { quote, rests_on, .. } in found {

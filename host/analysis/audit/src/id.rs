@@ -6,20 +6,9 @@ use serde::{Deserialize, Serialize};
 macro_rules! ids {
     ($(#[$doc:meta] $id:ident $name:literal: $why:literal, $advice:literal;)+) => {
         /// The kind of finding. The names are stable.
-        #[derive(
-            Clone,
-            Copy,
-            Debug,
-            PartialEq,
-            Eq,
-            PartialOrd,
-            Ord,
-            Hash,
-            Serialize,
-            Deserialize,
-            JsonSchema,
-        )]
+        #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Id {
             $(#[$doc] $id,)+
         }
@@ -30,7 +19,6 @@ macro_rules! ids {
                 match self { $(Id::$id => $name,)+ }
             }
 
-            /// The reason why such a finding matters.
             pub fn why(self) -> &'static str {
                 match self { $(Id::$id => $why,)+ }
             }

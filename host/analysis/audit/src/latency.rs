@@ -22,9 +22,8 @@ use result::finding::Severity;
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
-/// The largest ratio of one mean to the other if all answers seem to have the same length, and
-/// another figure confirms the other mean. Different lengths may by chance have the totals of one
-/// length.
+/// The largest ratio of the means if all answers seem to have one length, and another figure
+/// confirms the other mean. Different lengths may by chance have the totals of one length.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
 /// Least share of a request's time that its tokens cover. An end marker follows the last token.
@@ -150,8 +149,7 @@ fn inferred(
 }
 
 /// The most steps of a request that share its time after the first token. An answer of one token
-/// has no TPOT, but may take about one step until it ends: with such answers there are up to n
-/// steps, not n - 1.
+/// has no TPOT, but may take a step until it ends: then there are up to n steps, not n - 1.
 fn steps(figures: &Figures<'_>, parts: &Parts) -> Range {
     match figures.shortest() {
         Some(least) if least >= 2.0 => parts.further,
@@ -227,8 +225,7 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     Some(Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula)))
 }
 
-/// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can
-/// show.
+/// The formula that reproduces a result's TPOT when the tool's own does not, by its means.
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let Parts { e2e, ttft, tokens, further, decode, .. } = *parts;
     let requested = figures.claim.asked.output_tokens.map(|tokens| tokens as f64);
@@ -281,8 +278,7 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Id::TokensPerGap, Severity::Note, seen))
 }
 
-/// The first token comes before the last, for every request and so for every statistic but the
-/// deviation.
+/// A first token comes before the last, and so do all their statistics but the deviation.
 pub(super) fn first_over_last(figures: &Figures<'_>) -> Option<Finding> {
     let over: Vec<String> = (figures.claim.statistics("ttft").into_iter())
         .filter(|(statistic, _)| *statistic != Statistic::Std)
@@ -297,8 +293,7 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Option<Finding> {
     (!over.is_empty()).then(|| Finding::new(Id::TtftOverE2e, Severity::Invalid, over.join(", ")))
 }
 
-/// A request lies within the run, and so does each of its gaps. guidellm may leave the run's ends
-/// out of its duration.
+/// A request lies within the run, with its gaps; guidellm may leave the run's ends out.
 pub(super) fn over_duration(figures: &Figures<'_>) -> Option<Finding> {
     let duration = figures.duration().filter(|_| figures.claim.tool != Tool::Guidellm)?;
     let whole = duration * Range::exact(1e3);

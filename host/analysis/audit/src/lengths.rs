@@ -12,8 +12,7 @@ use super::spread::{MUCH, NOTHING, Range};
 /// The evidence that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// The length was requested and reached, or the source states the shortest and the longest
-    /// answer.
+    /// The length was requested and reached, or the shortest and the longest answer are stated.
     Stated,
     /// The totals fit one length, and means with enough digits confirm it.
     Confirmed,
@@ -27,12 +26,10 @@ const MANY: f64 = 100.0;
 /// Widest sum of rounded means that says anything about a length, as a share of itself.
 const NARROW: f64 = 0.002;
 
-/// Widest sum of rounded means that confirms a length, as a share of itself: means that are written
-/// in full.
+/// Widest sum of means that confirms a length, as a share of itself: of means in full.
 const PRECISE: f64 = 1e-8;
 
-/// The share of the requested number by which the tokens of a text may exceed it, counted again by
-/// another tokenizer.
+/// The share by which another tokenizer's count of a text may exceed the requested tokens.
 const AGAIN: f64 = 0.01;
 
 impl Figures<'_> {

@@ -41,6 +41,8 @@ mod cases;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +84,12 @@ impl Totals {
             suspect: count(Verdict::Suspect),
             invalid: count(Verdict::Invalid),
         }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} valid, {} suspect, {} invalid", self.valid, self.suspect, self.invalid)
     }
 }
 
@@ -145,7 +153,6 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
         .collect()
 }
 
-/// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
     let figures = Figures::new(claim);
     if let Some(nothing) = zeros::nothing_answered(&figures) {

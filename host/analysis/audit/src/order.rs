@@ -17,9 +17,12 @@ use result::finding::Severity;
 pub(super) const NAMES: [(&str, &str); 4] =
     [("e2e", "E2E"), ("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")];
 
+/// A percentile with its value.
+pub(super) type Point = (f64, Range);
+
 /// Percentiles in order, the least and the greatest at the ends.
-pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
-    let mut points: Vec<(f64, Range)> = (figures.claim.statistics(theirs).into_iter())
+pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<Point> {
+    let mut points: Vec<Point> = (figures.claim.statistics(theirs).into_iter())
         .filter_map(|(statistic, stated)| {
             let percent = match statistic {
                 Statistic::Min => 0.0,
@@ -50,11 +53,9 @@ pub(super) fn percentiles(figures: &Figures<'_>) -> Option<Finding> {
         for pair in points(figures, theirs).windows(2) {
             let [(low, at_low), (high, at_high)] = [pair[0], pair[1]];
             if at_high.below(at_low) {
-                wrong.push(format!(
-                    "{} {name} is {at_low} ms and {} {name} is {at_high} ms",
-                    label(low),
-                    label(high)
-                ));
+                let [low, high] = [low, high].map(label);
+                wrong
+                    .push(format!("{low} {name} is {at_low} ms and {high} {name} is {at_high} ms"));
             }
         }
     }
@@ -109,7 +110,7 @@ fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
 }
 
 /// The least mean: each sample as small as the percentile below it allows.
-fn least(points: &[(f64, Range)], samples: f64) -> f64 {
+fn least(points: &[Point], samples: f64) -> f64 {
     // A percentile of very few samples shows nothing.
     if samples < 10.0 {
         return 0.0;
@@ -131,7 +132,7 @@ fn least(points: &[(f64, Range)], samples: f64) -> f64 {
 
 /// The greatest mean: each sample as large as the percentile above it allows, and the rest as the
 /// largest, or the run's duration.
-fn greatest(points: &[(f64, Range)], samples: f64, most: Option<f64>) -> Option<f64> {
+fn greatest(points: &[Point], samples: f64, most: Option<f64>) -> Option<f64> {
     let max = points.iter().find(|(percent, _)| *percent == 100.0).map(|(_, max)| max.high);
     let most = max.or(most)?;
     if samples < 10.0 {
@@ -150,12 +151,7 @@ fn greatest(points: &[(f64, Range)], samples: f64, most: Option<f64>) -> Option<
 }
 
 /// A median is within one deviation of the mean, for samples of any distribution.
-fn strays(
-    figures: &Figures<'_>,
-    theirs: &str,
-    mean: Range,
-    points: &[(f64, Range)],
-) -> Option<String> {
+fn strays(figures: &Figures<'_>, theirs: &str, mean: Range, points: &[Point]) -> Option<String> {
     let std = figures.get(&format!("{theirs}.std"))?;
     let (_, median) = points.iter().find(|(percent, _)| *percent == 50.0)?;
     let away = (mean - *median).low.max((*median - mean).low);

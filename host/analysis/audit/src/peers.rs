@@ -8,15 +8,13 @@ use super::id::Id;
 use crate::claim::Claim;
 use result::finding::Severity;
 
-/// Figures that two results may share by being of the same requests; as many others make chance no
-/// answer.
+/// Figures that two results of the same requests may share; as many others are no chance.
 const FEW: usize = 6;
 
 /// The most results with the same figures that are named.
 const NAMED: usize = 10;
 
-/// Prompts of one scenario differ by less than this share if nearly the same requests were
-/// answered.
+/// Prompts of one scenario differ by less than this share between nearly the same requests.
 const ALIKE: f64 = 0.05;
 
 /// The findings of each claim compared with the others, by its index.

@@ -17,7 +17,6 @@ use model::{glob, nearest};
 /// The prefix of a name in places that accept a file as well.
 pub const PREFIX: &str = "published:";
 
-/// The pages, a file each.
 const PAGES: [&str; 3] = [
     include_str!("../published/lmdeploy-0.9.2-h800.json"),
     include_str!("../published/vllm-0.10.1-h800.json"),

@@ -12,7 +12,7 @@ use super::Finding;
 use super::figures::{Figures, shown};
 use super::id::Id;
 use super::lengths::Evidence;
-use super::order::{label, points};
+use super::order::{Point, label, points};
 use crate::claim::Stated;
 use result::finding::Severity;
 
@@ -23,15 +23,13 @@ const SLACK: f64 = 0.002;
 /// Below this share of the mean E2E, deviations are the rest of numbers that cancel.
 const CANCELLED: f64 = 1e-9;
 
-/// The fewest mean tokens after the first for which answers without any of them only widen the
-/// bound on the covariance.
+/// The fewest mean further tokens for which answers without any only widen the bound.
 const FEW: f64 = 3.0;
 
 /// The most percentiles of a latency that are compared with the others'.
 const MOST: usize = 32;
 
-/// Decides the severity of a figure that is so far from a bound, by how surely all answers have one
-/// length.
+/// The severity of a figure this far from a bound, by how surely all answers have one length.
 fn graded(apart: f64, evidence: Evidence) -> Severity {
     match evidence {
         Evidence::Stated if apart > MUCH => Severity::Invalid,
@@ -40,9 +38,8 @@ fn graded(apart: f64, evidence: Evidence) -> Severity {
     }
 }
 
-/// Compares the three latencies of answers of one length. Where all answers have n tokens, each E2E
-/// is TTFT + D with D = TPOT * (n - 1). So the percentiles and deviations of the three bound each
-/// other.
+/// Compares the three latencies of answers of one length. Where all have n tokens, each E2E is
+/// TTFT + D with D = TPOT * (n - 1), so their percentiles and deviations bound each other.
 pub(super) fn one_length(figures: &Figures<'_>) -> Option<Finding> {
     if !figures.tpot_is_after_first() {
         return None;
@@ -61,9 +58,6 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Option<Finding> {
     let seen = format!("{words}, and {how}");
     Some(Finding::new(Id::LatencyDisagrees, graded(apart, evidence), seen))
 }
-
-/// A percentile with its value.
-type Point = (f64, Range);
 
 /// The percentile of E2E that is furthest outside of the range that the percentiles of TTFT and
 /// TPOT allow, and its distance from it.
@@ -107,8 +101,7 @@ fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f6
     worst
 }
 
-/// The points of a latency that are compared with the others', each with each: a file may state any
-/// number.
+/// The points of a latency to compare with the others': a file may state any number.
 fn few(points: Vec<Point>) -> Vec<Point> {
     let step = points.len().div_ceil(MOST).max(1);
     points.into_iter().step_by(step).collect()
@@ -126,9 +119,8 @@ fn allowed(first: Option<Point>, tpot: Point, further: f64, way: &str) -> String
     }
 }
 
-/// The ranks of percentiles among sorted samples, from 0. A percentile p is interpolated between
-/// the samples at floor(p * last) and the next, or is the nearest, off by one; the ends are
-/// samples.
+/// The ranks of percentiles among sorted samples, from 0. A percentile p is between the samples at
+/// floor(p * last) and the next, or is the nearest, off by one; the ends are samples.
 struct Ranks {
     last: f64,
 }
@@ -285,8 +277,7 @@ pub(super) fn longest_gap(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Id::GapOverE2e, severity, seen))
 }
 
-/// A number that lies between two, both included. All that are multiplied or divided here are
-/// positive.
+/// A number between two, both included. All that are multiplied or divided here are positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub low: f64,
@@ -299,8 +290,7 @@ pub(super) const NOTHING: f64 = 0.001;
 /// Beyond this share, two figures that must agree are of different things.
 pub(super) const MUCH: f64 = 0.05;
 
-/// Sums of a million floating-point numbers, added in another order, differ by less than this
-/// share.
+/// Sums of a million floating-point numbers in two orders differ by less than this share.
 const FLOAT: f64 = 1e-9;
 
 impl Range {

@@ -127,8 +127,7 @@ fn grave(result: &Audited) -> Vec<String> {
     grave.map(|finding| format!("{}: {}", finding.id.name(), finding.seen)).collect()
 }
 
-/// Most of the tokens within one second of a run of a few long answers: the peak is ten times the
-/// mean, and true.
+/// Most tokens of a few long answers come within a second: a true peak of ten times the mean.
 #[test]
 fn a_burst_among_slow_answers_is_not_doubted() {
     let mut requests = vec![(3.0, 1.6, 49); 10];
@@ -177,10 +176,7 @@ proptest! {
 
     /// Guidellm's figures are means over all tokens together.
     #[test]
-    fn honest_guidellm_is_never_doubted(
-        requests in requests(120),
-        cap in 1usize..40,
-    ) {
+    fn honest_guidellm_is_never_doubted(requests in requests(120), cap in 1usize..40) {
         let seen = played(&requests, cap);
         let result = &claims(&[guidellm(&seen, cap)])[0];
         prop_assert_eq!(grave(result), Vec::<String>::new());

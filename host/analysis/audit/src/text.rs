@@ -25,15 +25,7 @@ pub fn text(report: &Report) -> String {
         out.push('\n');
     }
     meanings(&mut out, report);
-    let totals = &report.totals;
-    let _ = writeln!(
-        out,
-        "{}: {} valid, {} suspect, {} invalid",
-        counted(report.results.len(), "result"),
-        totals.valid,
-        totals.suspect,
-        totals.invalid
-    );
+    let _ = writeln!(out, "{}: {}", counted(report.results.len(), "result"), report.totals);
     out
 }
 
@@ -175,15 +167,7 @@ pub fn github(report: &Report) -> String {
         let message = format!("`{}` {seen}", headline.quote.words);
         line(&mut out, level, &headline.file, Some(headline.quote.line), "headline", &message);
     }
-    let totals = &report.totals;
-    let _ = writeln!(
-        out,
-        "{} results: {} valid, {} suspect, {} invalid",
-        report.results.len(),
-        totals.valid,
-        totals.suspect,
-        totals.invalid
-    );
+    let _ = writeln!(out, "{} results: {}", report.results.len(), report.totals);
     out
 }
 

@@ -106,8 +106,7 @@ pub(super) fn total(figures: &Figures<'_>) -> Option<Finding> {
         .filter(|(_, output)| *output > 0.0)
         .map(|(input, own)| output * Range::exact((input + own) / own));
     let apart = [sum, by_tokens].into_iter().flatten().map(|expected| total.apart(expected));
-    // guidellm takes the rates of prompts and of answers over different times; the counts still
-    // agree.
+    // guidellm takes the rates of prompts and answers over different times; the counts still agree.
     let apart = apart.reduce(f64::min).filter(|apart| *apart > NOTHING)?;
     let expected = sum.or(by_tokens)?;
     let seen = format!(
@@ -183,8 +182,7 @@ fn below(figures: &Figures<'_>, peak: Range) -> Option<Finding> {
     Some(Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula)))
 }
 
-/// The number of deviations of the time for all arrivals count as chance, and the least share for
-/// clocks.
+/// Deviations of the time for all arrivals that count as chance, and the least share for clocks.
 const DEVIATIONS: f64 = 5.0;
 const MOMENT: f64 = 0.01;
 

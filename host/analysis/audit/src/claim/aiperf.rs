@@ -50,7 +50,6 @@ fn metrics(object: &Object) -> &Object {
     records.filter(|records| records.contains_key("request_latency")).unwrap_or(object)
 }
 
-/// Reads one such object.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(tool, source);
@@ -167,18 +166,15 @@ fn settings(claim: &mut Claim, object: &Object) {
         let phase = measured.and_then(|phase| phase.get(key));
         phase.or_else(|| find(paths)).and_then(Value::as_f64)
     };
+    let count = |key: &str, paths: &[&str]| number(key, paths).map(|count| count as u64);
     let settings = &mut claim.asked;
     settings.max_concurrency =
-        number("concurrency", &["/loadgen/concurrency", "/perf_analyzer/stimulus/concurrency"])
-            .map(|cap| cap as u64);
+        count("concurrency", &["/loadgen/concurrency", "/perf_analyzer/stimulus/concurrency"]);
     settings.request_rate =
         number("rate", &["/loadgen/request_rate", "/perf_analyzer/stimulus/request_rate"]);
-    settings.requests =
-        number("requests", &["/loadgen/request_count"]).map(|requests| requests as u64);
-    if config.pointer("/perf_analyzer/measurement/mode").and_then(Value::as_str)
-        == Some("request_count")
-    {
-        settings.requests =
-            number("", &["/perf_analyzer/measurement/num"]).map(|requests| requests as u64);
+    settings.requests = count("requests", &["/loadgen/request_count"]);
+    let mode = config.pointer("/perf_analyzer/measurement/mode").and_then(Value::as_str);
+    if mode == Some("request_count") {
+        settings.requests = count("", &["/perf_analyzer/measurement/num"]);
     }
 }

@@ -28,7 +28,6 @@ const TOOLS: [(&str, Tool); 4] = [
     ("vllm-bench", Tool::Vllm),
 ];
 
-/// True if an object is such a report.
 pub(super) fn is(object: &Object) -> bool {
     // Without quotes, YAML's 0.2 is a number.
     let version = match object.get("version") {
@@ -41,7 +40,6 @@ pub(super) fn is(object: &Object) -> bool {
         && object.get("run").is_some_and(Value::is_object)
 }
 
-/// Reads a report.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let whole = Value::Object(object.clone());

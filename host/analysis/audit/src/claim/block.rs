@@ -118,11 +118,9 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
 
 /// Reads a block; `source` is its place.
 pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let mut block =
-        Block { claim: Claim::new(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
-    for pair in pairs(&text[span.body..span.end]) {
-        block.take(&pair);
-    }
+    let claim = Claim::new(Tool::Unknown, source);
+    let mut block = Block { claim, labels: Vec::new(), errors: Vec::new() };
+    pairs(&text[span.body..span.end]).iter().for_each(|pair| block.take(pair));
     block.finish()
 }
 
@@ -136,8 +134,7 @@ struct Pair<'a> {
     value: Vec<&'a str>,
 }
 
-/// The lines of a block. A label ends with a colon, and its value ends at the next known label, so
-/// line breaks do not matter.
+/// The lines of a block. A value ends at the next known label, so line breaks do not matter.
 fn pairs(block: &str) -> Vec<Pair<'_>> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
@@ -194,7 +191,6 @@ fn is_wordy(label: &str) -> bool {
     matches!(known(label), Some(Label::Line(Line::Backend | Line::Rate | Line::Cap | Line::Passed)))
 }
 
-/// A label that is known.
 enum Label {
     Line(Line),
     Latency(&'static str, String, f64),

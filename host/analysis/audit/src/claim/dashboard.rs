@@ -62,7 +62,6 @@ fn figures(object: &Object) -> &Object {
     object.get("metrics").and_then(Value::as_object).unwrap_or(object)
 }
 
-/// Reads one such row.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(tool, source);
@@ -76,9 +75,8 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         claim.definitions.remove("itl");
         claim.paced = true;
     }
-    let latencies =
-        LATENCIES.iter().filter(|(_, metric)| claim.definitions.contains_key(*metric)).copied();
-    let latencies: Vec<_> = latencies.collect();
+    let mut latencies = LATENCIES.to_vec();
+    latencies.retain(|(_, metric)| claim.definitions.contains_key(*metric));
     let flat = figures(object);
     for key in flat.keys() {
         let parts = key.rsplit_once('_').and_then(|(statistic, theirs)| {

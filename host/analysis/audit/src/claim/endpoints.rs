@@ -10,14 +10,12 @@ const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tp
 /// Nanoseconds, its unit of time, in milliseconds.
 const MS: f64 = 1e-6;
 
-/// True if an object is such a summary.
 pub(super) fn is(object: &Object) -> bool {
     ["n_samples_issued", "n_samples_completed", "duration_ns"]
         .iter()
         .all(|key| object.contains_key(*key))
 }
 
-/// Reads one such object.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::Endpoints, source);

@@ -6,8 +6,7 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Source, Stated, Tool};
 
-/// The names of its figures by ours, with the factor from its unit. -1 stands for a failed
-/// division.
+/// Its figures' names by ours, with the factor from its unit. -1 stands for a failed division.
 const FIGURES: [(&str, &str, f64); 8] = [
     ("Test Duration (s)", "throughput.duration-s", 1.0),
     ("Req Throughput (req/s)", "throughput.requests-per-s", 1.0),
@@ -30,21 +29,18 @@ const COLUMNS: [(&str, &str, f64); 4] = [
 /// Half of the last digit: evalscope rounds every figure to four decimals.
 const ROUNDING: f64 = 0.5e-4;
 
-/// True if an object is such a summary.
 pub(super) fn is_summary(object: &Object) -> bool {
     ["Test Duration (s)", "Total Requests", "Success Requests"]
         .iter()
         .all(|key| object.contains_key(*key))
 }
 
-/// True if a list is such a table.
 pub(super) fn is_percentiles(list: &[Value]) -> bool {
     list.first().is_some_and(|first| {
         first.get("Percentiles").is_some() && first.get("Latency (s)").is_some()
     })
 }
 
-/// Reads a summary.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::Evalscope, source);
@@ -64,8 +60,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     for (key, name) in
         [("Avg Input Tokens", "tokens.input"), ("Avg Output Tokens", "tokens.output")]
     {
-        // A mean of whole numbers in four decimals gives their sum where it is below ten thousand
-        // requests.
+        // A mean in four decimals gives the sum where it is below ten thousand requests.
         if let Some(mean) = figure(object, key, &mut lookup)
             && let Some(answered) = answered.filter(|answered| answered * ROUNDING < 0.5)
         {

@@ -54,7 +54,6 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
     })
 }
 
-/// Reads one such object.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(tool, source);
@@ -163,8 +162,7 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
             }
         })
         .collect();
-    // A whole result lists all of its requests; if it does not state their number, the lists give
-    // it.
+    // A whole result lists all of its requests, so the lists give an unstated number.
     if claim.asked.requests.is_none() && requests > 0 {
         claim.asked.requests = Some(requests as u64);
     }

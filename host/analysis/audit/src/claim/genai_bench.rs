@@ -18,7 +18,6 @@ const WHOLE: [(&str, &str, bool); 8] = [
     ("mean_total_tokens_throughput_tokens_per_s", "throughput.total-tokens-per-s", false),
 ];
 
-/// True if an object is such a result.
 pub(super) fn is(object: &Object) -> bool {
     object.contains_key("aggregated_metrics") && object.contains_key("individual_request_metrics")
 }
@@ -30,7 +29,6 @@ pub(super) fn is_experiment(object: &Object) -> bool {
         .all(|key| object.contains_key(*key))
 }
 
-/// Reads one such object.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::GenaiBench, source);
@@ -82,8 +80,7 @@ fn run_figures(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lo
         if let Some(sum) = sum {
             claim.state(name, sum, 0.0);
         }
-        // Its figures leave out the first and the last requests if it is told to, and its counts do
-        // not.
+        // Its figures leave out the first and the last requests if told to; its counts do not.
         if let Some((sum, mean)) = sum.zip(mean).filter(|(_, mean)| *mean > 0.0) {
             let kept = (sum / mean).round();
             claim.trimmed |= claim.value("requests.successful") != Some(kept);

@@ -22,7 +22,6 @@ const RATES: [(&str, &str); 5] = [
     ("request_concurrency", "concurrency.mean"),
 ];
 
-/// True if an object is such a report.
 pub(super) fn is(object: &Object) -> bool {
     let benchmarks = object.get("benchmarks").and_then(Value::as_array);
     let has_latency = |first: &Value| first.pointer("/metrics/time_per_output_token_ms").is_some();

@@ -31,7 +31,6 @@ const SERVED: [&str; 2] = ["completion_tokens", "output_tokens"];
 /// The relative difference that a count may have from the count behind a rate: both are of 64 bits.
 const SAME: f64 = 1e-6;
 
-/// True if an object is such a summary.
 pub(super) fn is_summary(object: &Object) -> bool {
     ["load_summary", "successes", "failures"]
         .iter()
@@ -48,7 +47,6 @@ pub(super) fn is_requests(list: &[Value]) -> bool {
     })
 }
 
-/// Reads a summary.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::InferencePerf, source);
@@ -117,8 +115,7 @@ fn answered_figures(claim: &mut Claim, successes: &Object, lookup: &mut Lookup) 
         (Some(tokens), None) | (None, Some(tokens)) => claim.state("tokens.output", tokens, 0.0),
         (None, None) => {}
     }
-    // Its lengths count the text's tokens, one for each answer; so the other figures must count the
-    // text's tokens too.
+    // Its lengths count the text's tokens, so the other figures must count them too.
     if claim.stated("tokens.output-retokenized").is_none()
         && let Some(lengths) = lookup.object(successes, "output_len")
     {
@@ -126,8 +123,7 @@ fn answered_figures(claim: &mut Claim, successes: &Object, lookup: &mut Lookup) 
     }
 }
 
-/// True if the rate of tokens counts the text's tokens, as it does unless
-/// `use_server_output_tokens` is set.
+/// True if the rate counts the text's tokens, as it does without `use_server_output_tokens`.
 fn counts_text(claim: &Claim, text: f64, served: f64) -> bool {
     let rate = claim.value("throughput.output-tokens-per-s");
     let Some(tokens) =
@@ -139,7 +135,6 @@ fn counts_text(claim: &Claim, text: f64, served: f64) -> bool {
     off(served) > served * SAME || off(text) <= off(served)
 }
 
-/// Reads the list of a run's requests.
 pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::InferencePerf, source);

@@ -58,7 +58,6 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// A look-up in a source.
     pub fn new(source: &Source) -> Self {
         let line = || source.line.map(|line| format!("line {line}"));
         Lookup::at(&source.file, source.part.clone().or_else(line).unwrap_or_default())
@@ -99,8 +98,7 @@ impl Lookup {
         Some(count)
     }
 
-    /// The value under a key as `take` has it; `None` if the key is missing or null. Reports a
-    /// value that `take` does not have.
+    /// The value under a key as `take` has it, if any; reports a value that it does not take.
     pub fn value<'o, T>(
         &mut self,
         object: &'o Object,
@@ -116,7 +114,6 @@ impl Lookup {
         taken
     }
 
-    /// The number under a key.
     pub fn number(&mut self, object: &Object, key: &str) -> Option<Stated> {
         let expected = "a number, or null if it was not measured";
         self.value(object, key, expected, Value::as_f64).map(number::in_full)
@@ -132,7 +129,6 @@ impl Lookup {
         }
     }
 
-    /// The whole number under a key.
     pub fn count(&mut self, object: &Object, key: &str) -> Option<u64> {
         let stated = self.number(object, key)?;
         if stated.value >= 0.0 && stated.value.fract() == 0.0 && stated.value < 1e15 {
@@ -142,7 +138,6 @@ impl Lookup {
         None
     }
 
-    /// The text under a key.
     pub fn text<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o str> {
         self.value(object, key, "text", Value::as_str)
     }
@@ -155,7 +150,6 @@ impl Lookup {
         }
     }
 
-    /// The list under a key.
     pub fn list<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o Vec<Value>> {
         self.value(object, key, "a list with one entry per request", Value::as_array)
     }
@@ -165,7 +159,6 @@ impl Lookup {
         self.list(object, key).map(|list| list.iter().map(Value::as_f64).collect())
     }
 
-    /// Reads each object of a list.
     pub fn each(
         &mut self,
         list: &[Value],
@@ -186,7 +179,6 @@ impl Lookup {
         }
     }
 
-    /// The object under a key.
     pub fn object<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o Object> {
         self.value(object, key, "an object", Value::as_object)
     }
@@ -220,7 +212,6 @@ impl Lookup {
         found
     }
 
-    /// Reports that a required key is missing.
     pub fn missing(&mut self, key: &str, why: &str) {
         let expected = format!("expected the key `{key}`: {why}");
         self.say(None, "it is missing".into(), expected);

@@ -34,7 +34,6 @@ pub(super) struct Heading {
     outer: Option<usize>,
 }
 
-/// A page, split into its parts.
 pub(super) struct Page<'a> {
     pub text: &'a str,
     pub spans: Vec<Span>,
@@ -42,8 +41,7 @@ pub(super) struct Page<'a> {
     pub headings: Vec<Heading>,
 }
 
-/// The number of characters of a model's or a machine's name that are kept: each result of a page
-/// repeats them.
+/// Characters of a model's or a machine's name that are kept: each result repeats them.
 const LONGEST: usize = 200;
 
 /// The most headings, and the most fenced parts, of a page.
@@ -275,7 +273,6 @@ fn launch_command(page: &Page<'_>, facts: &Facts<'_>, span: Span) -> Option<Stri
 /// The settings of a profile that are of use here, as written.
 type Settings<'a> = BTreeMap<&'static str, &'a str>;
 
-/// The names of these settings.
 const SETTINGS: [&str; 6] = [
     "dataset_name:",
     "dataset_input_tokens:",
@@ -294,8 +291,7 @@ fn settings_of<'a>(fence: &Fence<'a>) -> Settings<'a> {
         .collect()
 }
 
-/// The settings of the profile: its name is above the block, its settings are elsewhere on the
-/// page.
+/// The settings of the profile: its name is above the block, its settings elsewhere on the page.
 fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     let named = before.rfind("Profile: `").and_then(|at| {
         let name = &before[at + "Profile: `".len()..];

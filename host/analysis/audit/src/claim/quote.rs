@@ -41,7 +41,6 @@ const NAMES: [(&str, &str); 9] = [
     ("Mean ITL(ms)", "itl.mean"),
 ];
 
-/// A figure that was found.
 struct FigureMatch {
     at: usize,
     end: usize,
@@ -184,7 +183,6 @@ const FAR: usize = 400;
 /// The most columns of a table with headers.
 const COLUMNS: usize = 64;
 
-/// A cell of a table.
 struct Cell {
     pub start: usize,
     pub end: usize,
@@ -202,6 +200,7 @@ struct Part {
 }
 
 /// The known facts about the tables up to a place, which only grows.
+#[derive(Default)]
 struct Table<'a> {
     text: &'a str,
     /// Places of the names of figures, in order, from the next part on.
@@ -209,7 +208,6 @@ struct Table<'a> {
     bars: Ahead<'a>,
     /// The place where the part of the place begins.
     start: usize,
-    /// The last parts.
     recent: VecDeque<Part>,
     /// The number of parts at the end that have only dashes and colons.
     ruled: usize,
@@ -217,8 +215,7 @@ struct Table<'a> {
     headers: Vec<Part>,
     /// True if a rule has been seen.
     in_table: bool,
-    /// The last part without a figure since the rule, and the number of parts with a figure after
-    /// it.
+    /// The last part without a figure since the rule, and the number of parts with one after it.
     row: Option<Part>,
     behind: usize,
 }
@@ -226,22 +223,10 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     /// The tables of a text in which these places name figures.
     pub fn new(text: &'a str, named: &'a [usize]) -> Self {
-        Table {
-            text,
-            named,
-            bars: Ahead::new(text, "|"),
-            start: 0,
-            recent: VecDeque::new(),
-            ruled: 0,
-            headers: Vec::new(),
-            in_table: false,
-            row: None,
-            behind: 0,
-        }
+        Table { text, named, bars: Ahead::new(text, "|"), ..Table::default() }
     }
 
-    /// Finds the cell that a place is in, if it is in one. No place may be before an earlier call's
-    /// place.
+    /// Finds the cell that a place is in, if any. No place may be before an earlier call's place.
     pub fn cell(&mut self, at: usize) -> Option<Cell> {
         let mut bar = self.bars.from(self.start)?;
         while bar < at {

@@ -18,6 +18,7 @@ pub(super) fn find(text: &str, pattern: &str) -> Option<usize> {
 }
 
 /// The next occurrence of a pattern, for places that only grow.
+#[derive(Default)]
 pub(super) struct Ahead<'a> {
     text: &'a str,
     pattern: &'static str,
@@ -30,8 +31,7 @@ impl<'a> Ahead<'a> {
         Ahead { text, pattern, next: None }
     }
 
-    /// Finds the first occurrence at a place or after it. No place may be before an earlier call's
-    /// place.
+    /// Finds the first occurrence from a place on. No place may be before an earlier call's place.
     pub fn from(&mut self, at: usize) -> Option<usize> {
         // Nobody has looked yet, or only before this place.
         if self.next.is_none_or(|next| next.is_some_and(|next| next < at)) {
@@ -96,7 +96,6 @@ pub(super) mod counted {
         STEPS.with(|all| all.set(all.get() + steps as u64));
     }
 
-    /// The steps that something takes.
     pub fn steps<T>(of: impl FnOnce() -> T) -> u64 {
         let before = STEPS.with(Cell::get);
         drop(of());

@@ -13,7 +13,6 @@ use serde_saphyr::{Error, alias_limits, budget, options};
 pub(super) struct Wrong {
     /// The place, if it is known: `line 3, column 7`.
     pub place: Option<String>,
-    /// A description of the text found there.
     pub what: String,
 }
 

@@ -89,8 +89,7 @@ fn percentiles_of_one_length_are_bounded_from_both_sides() {
     );
 }
 
-/// Without extremes, percentiles that leave few enough requests above them bound a lower one
-/// together.
+/// Without extremes, percentiles with few enough requests above them bound a lower one together.
 #[test]
 fn outer_percentiles_bound_inner_ones() {
     let ends = [
@@ -259,8 +258,7 @@ fn the_deviation_of_tpot_bounds_the_effect_of_lengths() {
     let slow_long = halves(10.0, 20.0);
     assert_eq!(finding(&slow_long, &[]), None);
     suspect(&slow_long, &[("e2e.mean", 2.0)], "allows no more than 19.91 ms");
-    // With a cap alone, from the requested lengths, there may be one-token answers, and the lower
-    // bound is left.
+    // With a cap alone, answers of one token are possible, and the lower bound is left.
     let mut capped = slow_long;
     capped.output_lengths = None;
     capped.asked.most_output_tokens = Some(100);
@@ -319,8 +317,7 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
     assert_eq!(finding(&without(&honest, &["e2e.max"]), &[empty]), None);
 }
 
-/// 200 requests at 10 a second should take 20 s; half of that is chance only where arrivals come in
-/// bursts.
+/// 200 requests at 10 a second take 20 s; half of that is chance only if they come in bursts.
 #[test]
 fn bursts_explain_more_than_poisson_arrivals_do() {
     let mut claim = Claim::new(Tool::Vllm, Source::default());

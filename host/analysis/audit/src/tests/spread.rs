@@ -17,8 +17,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The same formula as the tools': TPOT covers the time after the last token, if there is a
-    /// second one.
+    /// The tools' formula: TPOT covers the time after the first token, if there is a second one.
     fn e2e(self) -> f64 {
         match self.tokens {
             0 | 1 => self.ttft + self.after,

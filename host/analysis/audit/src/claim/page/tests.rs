@@ -79,10 +79,8 @@ fn reads_the_text_around_a_block() {
         assert_eq!(claim.source.caption.as_deref(), Some("Benchmark result"));
         assert_eq!(claim.source.headings, ["Optimizing a Model", "Results", "vLLM"]);
         let settings = &claim.asked;
-        assert_eq!(
-            (settings.requests, settings.input_tokens, settings.output_tokens),
-            (Some(200), Some(1000), Some(2000))
-        );
+        let expected = (Some(200), Some(1000), Some(2000));
+        assert_eq!((settings.requests, settings.input_tokens, settings.output_tokens), expected);
         assert_eq!((settings.request_rate, settings.max_concurrency), (Some(1.0), Some(18)));
         assert_eq!(claim.value("ttft.p95"), None);
         let words: Vec<&str> = quotes.iter().map(|quote| quote.words.as_str()).collect();
