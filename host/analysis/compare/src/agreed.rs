@@ -30,8 +30,7 @@ pub struct Agreed {
     pub scores: BTreeMap<String, Flipped>,
 }
 
-/// Runs under comparison. Their answers are added in this order: the baseline, its repeats, the
-/// run.
+/// Runs under comparison. Their answers are added in order: the baseline, its repeats, the run.
 #[derive(Default)]
 pub struct Agreeing<'t> {
     answers: Answers<'t>,

@@ -33,8 +33,7 @@ pub fn blocks(requests: u64) -> Option<usize> {
 /// A metric by name: the sum and the number of its samples by block, and their cells.
 type Sampled = (&'static str, Vec<[f64; 2]>, Arc<Cells>);
 
-/// The data of a run's blocks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Blocked {
     metrics: Vec<Sampled>,
     requests: Vec<Counts>,
@@ -47,7 +46,6 @@ pub struct Blocked {
     pub(super) load: Option<f64>,
 }
 
-/// Requests of a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     total: u64,
@@ -88,8 +86,7 @@ struct Gathered {
 }
 
 impl<'a> Cutting<'a> {
-    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts of
-    /// the plan.
+    /// A run to be cut into blocks, for these figures. `slices` is the number of parts of the plan.
     pub fn new(
         (facts, summary): (&'a RunFacts, &Summary),
         slices: u32,
@@ -97,7 +94,8 @@ impl<'a> Cutting<'a> {
         blocks: usize,
     ) -> Self {
         let requests = summary.requests.total.max(1);
-        let objectives = facts.run.goodput.iter();
+        let measured = |objective: &Objective| Some((objective.measure()?, objective.at_most_ms));
+        let gathered = |metric| Gathered::new(metric, blocks, requests);
         let duration = summary.throughput.duration_s;
         Cutting {
             facts,
@@ -106,14 +104,8 @@ impl<'a> Cutting<'a> {
             slices: u64::from(slices.max(1)),
             origin: summary.run.measure_start.unwrap_or_default(),
             duration: duration.unwrap_or_default(),
-            objectives: objectives
-                .filter_map(|objective: &Objective| {
-                    Some((objective.measure()?, objective.at_most_ms))
-                })
-                .collect(),
-            metrics: wanted(figures)
-                .map(|metric| Gathered::new(metric, blocks, requests))
-                .collect(),
+            objectives: facts.run.goodput.iter().filter_map(measured).collect(),
+            metrics: wanted(figures).map(gathered).collect(),
             cut: Blocked {
                 seconds: duration.map(|seconds| vec![seconds / blocks as f64; blocks]),
                 edge: edge(summary),
@@ -275,14 +267,8 @@ impl Gathered {
 impl Blocked {
     /// Blocks without any data.
     fn new(blocks: usize) -> Self {
-        Blocked {
-            metrics: Vec::new(),
-            requests: vec![Counts::default(); blocks],
-            flow: vec![Flow::default(); blocks],
-            seconds: None,
-            edge: 0.0,
-            load: None,
-        }
+        let (requests, flow) = (vec![Counts::default(); blocks], vec![Flow::default(); blocks]);
+        Blocked { requests, flow, ..Blocked::default() }
     }
 
     /// Samples per request from another tool, each list in the order of its requests.
@@ -303,8 +289,7 @@ impl Blocked {
     pub fn take(&self, figure: &Figure) -> Option<Decomposition> {
         match figure {
             Figure::Of(name, statistic) => {
-                let found = self.metrics.iter().find(|(metric, ..)| metric == name);
-                let (_, sums, ranks) = found?;
+                let (_, sums, ranks) = self.metrics.iter().find(|(metric, ..)| metric == name)?;
                 match statistic {
                     Statistic::Mean => Some(Decomposition::Ratio(sums.clone())),
                     Statistic::Percentile(percent) => {
@@ -362,15 +347,13 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// Computes the variation of the load between blocks of this size, as a share of it, where a rate
-/// decides when requests come.
+/// The load's variation between blocks of this size, as a share of it, where a rate decides it.
 fn load(run: &Run, requests: f64) -> Option<f64> {
     let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
     by_rate.then(|| 1.0 / requests.sqrt())
 }
 
-/// The metrics of the figures, each once, without the metrics of sessions, which span several
-/// blocks.
+/// The metrics of the figures, each once; those of sessions span several blocks and are left out.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     let of_requests = metric::CATALOGUE.iter().filter(|metric| metric.of != Of::Session);
     of_requests.filter(|metric| {

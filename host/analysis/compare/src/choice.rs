@@ -23,7 +23,6 @@ const WHOLES: [&str; 6] = [
     "requests.success-share",
 ];
 
-/// The choice of the figures to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
     /// The figures that decide most comparisons.
@@ -36,6 +35,7 @@ pub enum Choice {
 /// The figures of a choice, in the order of the catalogue. If a claim means another metric by one
 /// of the headline's names, ours of the same definition is taken.
 pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Vec<Figure> {
+    let judged = || scores(summaries.iter().flat_map(|summary| summary.scores.keys()));
     match choice {
         Choice::These(figures) => figures.clone(),
         Choice::Headline => {
@@ -47,11 +47,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .chain(parts(summaries))
                 .chain(stages(summaries))
                 .chain(wholes(|name| WHOLES.contains(&name)))
-                .chain(
-                    scores(summaries.iter().flat_map(|summary| summary.scores.keys()))
-                        .into_iter()
-                        .filter(|score| score.better() != Better::Neither),
-                )
+                .chain(judged().into_iter().filter(|score| score.better() != Better::Neither))
                 .collect()
         }
         Choice::All => {
@@ -70,7 +66,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
             metrics
                 .flat_map(|metric| of(metric.name))
                 .chain(wholes(|_| true))
-                .chain(scores(summaries.iter().flat_map(|summary| summary.scores.keys())))
+                .chain(judged())
                 .chain(scores(summaries.iter().flat_map(|summary| summary.run_scores.keys())))
                 .collect()
         }
@@ -94,8 +90,7 @@ fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
     wholes(|name| name.starts_with("server.stages.")).filter(is_measured)
 }
 
-/// Our metric that the claims mean by a latency's name; the metric of the same name if no claim
-/// defines it.
+/// Our metric that the claims mean by a latency's name, which is its own if no claim defines it.
 fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
     claims.iter().find_map(|claim| metric_of(claim, latency)).unwrap_or(latency)
 }

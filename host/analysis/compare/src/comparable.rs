@@ -103,7 +103,6 @@ pub(crate) fn compatibility(
     found.found
 }
 
-/// The findings so far.
 struct CompatibilityCheck<'n> {
     names: [&'n str; 2],
     must_agree: &'n [Kind],

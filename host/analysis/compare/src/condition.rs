@@ -20,7 +20,6 @@ use super::side::Side;
 use result::figure::{Better, Figure};
 use result::limit::{DIRECTIONS, Difference, Grammar, LimitError, Numbers};
 
-/// A condition that makes a comparison fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     pub figure: Figure,
@@ -46,7 +45,6 @@ pub struct Outcome {
     pub seen: String,
 }
 
-/// Conditions in the grammar of limits.
 const GRAMMAR: Grammar<f64> = Grammar {
     signs: DIRECTIONS,
     numbers: Numbers::FromZero,
@@ -104,8 +102,7 @@ pub(super) fn outcomes(
             figures.push(condition.figure.clone());
         }
     }
-    // A difference that is small enough to count as the same is judged by the condition's own
-    // limit.
+    // The condition's own limit judges a difference that is small enough to count as the same.
     let means = Means { same_within: None, ..means };
     let Some(baseline) = sides.first() else { return Vec::new() };
     let rows = |side| {

@@ -197,7 +197,6 @@ const WHOLES: [(&str, &str); 3] = [
     ("throughput.total-tokens-per-s", "tok/s"),
 ];
 
-/// Explains how B differs from A.
 pub fn explain(a: &Account, b: &Account) -> Explained {
     let sides = [a, b];
     let (differences, unknown) = account::differences(sides);

@@ -58,7 +58,6 @@ pub(crate) struct Engine {
     pub spread: f64,
     /// Requests it answers at a time.
     pub places: usize,
-    /// The seed of its own chances.
     pub seed: u64,
 }
 

@@ -42,8 +42,7 @@ fn blocks_follow_the_baseline_in_any_order() {
     assert!((first(&turned, None) - same).abs() > 1.0);
 }
 
-/// Requests that are sent twice, and runs of another length, keep the places of their own run: no
-/// block is empty.
+/// Requests that are sent twice, and runs of another length, keep their places: no block is empty.
 #[test]
 fn requests_without_a_partner_keep_their_own_places() {
     let run = exchanges(USUAL, REQUESTS, 10.0);

@@ -133,8 +133,7 @@ impl GatewayOverhead {
             let figure: Figure =
                 format!("{}.{statistic}", metric::GATEWAY_OVERHEAD).parse().ok()?;
             let read = runs.iter().map(|run| figure.read(&run.reported.summary));
-            let values: Option<Vec<f64>> = read.collect();
-            values.filter(|values| !values.is_empty()).map(|values| statistics::mean(&values))
+            statistics::mean_if_any(&read.collect::<Option<Vec<f64>>>()?)
         };
         Some(GatewayOverhead { median: mean("median")?, p99: mean("p99")? })
     }
@@ -183,12 +182,9 @@ pub enum Method {
     None,
 }
 
-/// The settings of a comparison.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// The figures to compare.
     pub figures: Vec<Figure>,
-    /// The conditions that make it fail.
     pub conditions: Vec<Condition>,
     /// The names of the sides; letters if there are none.
     pub names: Vec<String>,
@@ -208,21 +204,11 @@ pub struct Options {
 impl Options {
     /// These figures, without conditions, for sides whose settings agree.
     pub fn new(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
-        Options {
-            figures,
-            conditions: Vec::new(),
-            names: Vec::new(),
-            allowed: Vec::new(),
-            must_agree: Vec::new(),
-            blocks,
-            variation: None,
-            same_within: None,
-        }
+        Options { figures, blocks, ..Options::default() }
     }
 }
 
-/// Compares every further side with the first. Errors: all settings that must agree but do not,
-/// except allowed differences.
+/// Compares every further side with the first. Errors: all settings that differ and must agree.
 pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstacle>> {
     let name = |place: usize| options.names.get(place).cloned().unwrap_or_else(|| letter(place));
     let names: Vec<String> = (0..sides.len()).map(name).collect();
@@ -276,8 +262,7 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
         }
     });
     let mut pairs: Vec<Pair> = pairs.collect();
-    // All figures of all sides are one family: five sides that equal the baseline are not five
-    // chances to err.
+    // All figures of all sides are one family: five equal sides are not five chances to err.
     judge(pairs.iter_mut().flat_map(|pair| pair.figures.iter_mut()).collect(), &options.figures);
     Ok(Compared {
         pairs,
@@ -377,7 +362,6 @@ impl Compared {
         self.pairs.iter().any(assumed)
     }
 
-    /// True if any condition holds that makes it fail.
     #[cfg(test)]
     pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
@@ -429,7 +413,6 @@ pub enum NoInterval {
 }
 
 impl NoInterval {
-    /// The reason, as text.
     pub fn label(self) -> &'static str {
         match self {
             NoInterval::Absent => "not on both sides",

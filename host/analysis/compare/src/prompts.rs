@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use model::exchange::{Exchange, Phase};
 use result::summary::Column;
 
-/// The prompts of the measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompts {
     /// The digest of each request as it went over the wire.
@@ -17,7 +16,6 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
         if exchange.phase != Phase::Measure {
             return;
@@ -51,13 +49,11 @@ impl Prompts {
     }
 }
 
-/// The place of each request in a run, by the digest of its sent bytes. A request that was sent
-/// twice has no place of its own: its repeats would all stand where the first does, and leave their
-/// blocks empty.
+/// The place of each request in a run, by the digest of its bytes. A request that was sent twice
+/// has none: its repeats would all stand at the first's, and leave their blocks empty.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     places: HashMap<u64, Option<u64>>,
-    /// The number of requests.
     pub(super) requests: u64,
 }
 
@@ -72,15 +68,13 @@ impl Places {
         Places { places, requests: prompts.count() as u64 }
     }
 
-    /// The place of a request and the number of places; `None` if the run has no such request, or
-    /// several.
+    /// The place of a request among how many; `None` if the run has no such request, or several.
     pub(super) fn of_request(&self, digest: &str) -> Option<(u64, u64)> {
         let digest = u64::from_str_radix(digest, 16).ok()?;
         Some(((*self.places.get(&digest)?)?, self.requests))
     }
 }
 
-/// The comparison of two lists of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Same {
     /// Requests that both have.

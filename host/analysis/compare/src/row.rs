@@ -58,8 +58,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if it is one of the jointly judged figures: figures that chance could make better or
-    /// worse.
+    /// True if it is one of the jointly judged figures, which chance could make better or worse.
     pub fn is_judged(&self) -> bool {
         self.probability.is_some() && self.judgement.is_some() && !self.is_constant()
     }
@@ -103,8 +102,7 @@ pub(super) struct Means<'a> {
 }
 
 impl Means<'_> {
-    /// The means for these sides: if other work changed the times of one, the usual assumption is
-    /// too small.
+    /// The means for these sides: other work that changed a side's times widens the assumption.
     pub(super) fn between(self, sides: [&Side; 2]) -> Self {
         if self.is_usual && sides.iter().any(|side| side.has_work_beside()) {
             return Means { variation: &BESIDE_WORK, is_doubted: true, ..self };
@@ -127,7 +125,7 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
     // The rounding error of equal figures is no difference.
     let both = both.map(|(a, b)| (a, if is_same(a, b) { a } else { b }));
     let difference = both.map(|(a, b)| b - a);
-    let estimate = match both {
+    let estimated = match both {
         None => Err(NoInterval::Absent),
         Some(figures) => match &pairing {
             Ok(Some(pairing)) => pairing.estimate.ok_or(NoInterval::FewRequests),
@@ -135,14 +133,11 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
             Err(why) => Err(*why),
         },
     };
-    let (estimate, no_interval) = match estimate {
-        Ok(estimate) => (Some(estimate), None),
-        Err(why) => (None, Some(why)),
-    };
+    let estimate = estimated.ok();
     let known = estimate.filter(|estimate| estimate.sure.error > 0.0);
-    let no_interval = match (estimate, known) {
-        (Some(_), None) => Some(NoInterval::NothingVaried),
-        _ => no_interval,
+    let no_interval = match estimated {
+        Ok(_) => known.is_none().then_some(NoInterval::NothingVaried),
+        Err(why) => Some(why),
     };
     let percent = both
         .zip(difference)
@@ -255,7 +250,6 @@ fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
 }
 
 impl Judgement {
-    /// The judgement as results have it.
     pub fn label(self) -> &'static str {
         match self {
             Judgement::Better => "better",

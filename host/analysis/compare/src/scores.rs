@@ -52,7 +52,7 @@ model::words! {
 
 /// The answers to samples that both runs judged.
 #[model::apply(model::document!)]
-#[derive(Copy)]
+#[derive(Copy, Default)]
 pub struct Paired {
     /// Samples that both runs judged.
     pub samples: u64,
@@ -107,7 +107,6 @@ pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
 
 /// A score of two runs on the same samples.
 pub(super) struct Pairing {
-    /// The samples.
     pub paired: Paired,
     /// The means over them: the baseline's, and the side's.
     pub means: [f64; 2],
@@ -162,15 +161,8 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
         let places = answers.samples.values();
         places.filter(|place| column.get(place.index).is_some()).count() as u64
     };
-    let mut paired = Paired {
-        samples,
-        equal: 0,
-        higher: 0,
-        lower: 0,
-        baseline_only: judged(a, ours) - samples,
-        side_only: judged(b, theirs) - samples,
-        by: None,
-    };
+    let [baseline_only, side_only] = [judged(a, ours), judged(b, theirs)].map(|all| all - samples);
+    let mut paired = Paired { samples, baseline_only, side_only, ..Paired::default() };
     let mut places: HashMap<u64, usize> = HashMap::new();
     let mut apart: Vec<Cluster> = Vec::new();
     for (place, [before, after]) in &both {
@@ -197,12 +189,9 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
     let is_clustered = apart.len() < both.len();
     let flips = Flips { samples, gained: paired.higher, lost: paired.lower };
     let found = if is_share && !is_clustered { by_flips(&flips) } else { by_student(&apart) };
-    paired.by = found.map(|(_, by)| by);
-    Some(Pairing {
-        paired,
-        means: [mean(0), mean(1)],
-        estimate: found.map(|(estimate, _)| estimate),
-    })
+    let (estimate, by) = found.unzip();
+    paired.by = by;
+    Some(Pairing { paired, means: [mean(0), mean(1)], estimate })
 }
 
 fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
@@ -222,11 +211,10 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
         return None;
     }
     let found = clusters::difference(apart)?;
-    let error = Mean::from_clusters(apart)?.error?;
-    let mean = Mean::from_clusters(apart)?.mean;
+    let Mean { mean, error, .. } = Mean::from_clusters(apart)?;
     let estimate = Estimate {
         interval: found.interval.unwrap_or(Interval { low: mean, high: mean }),
-        sure: StandardError { error, freedom: apart.len() as f64 - 1.0 },
+        sure: StandardError { error: error?, freedom: apart.len() as f64 - 1.0 },
         probability: found.probability,
         run_variation: None,
         walks: false,
@@ -321,10 +309,8 @@ mod tests {
         let found = row([side(&run, usual), side(&run, moved)]);
         let paired = found.paired.unwrap();
         assert_eq!((paired.higher, paired.lower, paired.by), (40, 40, Some(PairedBy::Mcnemar)));
-        assert_eq!(
-            (found.judgement, found.probability),
-            (Some(Judgement::NoDifference), Some(1.0))
-        );
+        let expected = (Some(Judgement::NoDifference), Some(1.0));
+        assert_eq!((found.judgement, found.probability), expected);
     }
 
     #[test]
@@ -378,10 +364,8 @@ mod tests {
         let sides = [side(&run, usual), side(&other, |_| Some(0.0))];
         let found = compare(&sides, &options(&["score.exact-match -1%"])).unwrap();
         let row = found.row("B", "score.exact-match").unwrap();
-        assert_eq!(
-            (row.no_interval, row.judgement),
-            (Some(NoInterval::Unpaired), Some(Judgement::NotJudged))
-        );
+        let expected = (Some(NoInterval::Unpaired), Some(Judgement::NotJudged));
+        assert_eq!((row.no_interval, row.judgement), expected);
         assert!(found.conditions[0].is_absent && !found.conditions[0].fails);
     }
 

@@ -19,9 +19,8 @@ use statistics::bootstrap::Draws;
 use statistics::decomposition::Decomposition;
 use statistics::variance;
 
-/// The factor from the variation of the pace to the variation of a figure from run to run. `load`
-/// is the variation of the load between the run's blocks. `None` if the blocks do not show the
-/// factor.
+/// The factor from the variation of the pace to a figure's from run to run, if the blocks show it.
+/// `load` is the variation of the load between the run's blocks.
 pub(super) fn sensitivity(draws: &Draws, taken: &Decomposition, load: f64) -> Option<f64> {
     // A rate cannot follow the load more closely than in proportion.
     if matches!(taken, Decomposition::Rate(..)) {

@@ -13,7 +13,6 @@ use runs::Reported;
 use statistics::decomposition::Decomposition;
 use statistics::mean_if_any;
 
-/// One side of a comparison.
 #[derive(Debug)]
 pub enum Side {
     /// Runs of ours: one, or several repeats.
@@ -65,7 +64,6 @@ pub struct Measured {
     pub blocked: Option<Blocked>,
 }
 
-/// The figures that another tool states.
 #[derive(Debug)]
 pub struct Stated {
     pub claim: Claim,
@@ -253,7 +251,6 @@ impl Side {
         }
     }
 
-    /// The claim, if it is one.
     pub fn claim(&self) -> Option<&Claim> {
         match self {
             Side::Runs(_) | Side::Turns(_) => None,

@@ -25,10 +25,8 @@ fn better_is_better_and_worse_is_worse() {
     let longest = found.row("B", "ttft.max").unwrap();
     assert_eq!(longest.judgement, Some(Judgement::NotJudged));
     assert_eq!(longest.no_interval, Some(NoInterval::OneRun));
-    assert_eq!(
-        found.pairs[0].method,
-        Method::Blocks { blocks: 20, requests: 30, variation: Variation::default() }
-    );
+    let expected = Method::Blocks { blocks: 20, requests: 30, variation: Variation::default() };
+    assert_eq!(found.pairs[0].method, expected);
     // The same, looked at from the other side.
     let [a, b] = sides;
     let turned = compare(&[b, a], &options(named(&FIGURES), 600)).unwrap();
@@ -105,8 +103,7 @@ fn rates_of_answers_and_tokens_are_equally_certain() {
     assert!((answers / tokens - 1.0).abs() < 0.5, "{answers} and {tokens}");
 }
 
-/// Two single runs take the variation from the repeats of a third side: eight runs, seven degrees
-/// of freedom.
+/// Two single runs take a third side's variation: eight runs have seven degrees of freedom.
 #[test]
 fn single_runs_take_the_variation_of_the_sides_with_repeats() {
     let repeated = repeats(&[0.97, 1.0, 1.03, 0.99, 1.01, 0.98, 1.02, 1.0]);

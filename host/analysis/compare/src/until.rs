@@ -21,8 +21,7 @@ pub const MOST: u32 = 20;
 /// Runs of a scenario at least: fewer have no interval.
 pub const FEWEST: u32 = anytime::FEWEST as u32;
 
-/// Variations from run to run for which the number of runs is forecast: a steady engine's, and a
-/// tail's.
+/// Variations from run to run, for forecasts of the runs: a steady engine's, and a tail's.
 const ASSUMED: [f64; 2] = [0.02, 0.05];
 
 /// More runs than this are not counted out.
@@ -36,7 +35,6 @@ pub struct Until {
     pub within: Difference,
 }
 
-/// Bounds in the grammar of limits.
 const GRAMMAR: Grammar<()> = Grammar {
     signs: EITHER_SIDE,
     numbers: Numbers::AboveZero,
@@ -118,8 +116,7 @@ pub struct Stopped {
 }
 
 impl Until {
-    /// Computes the number of repeats that it takes if the figure varies so from run to run; `None`
-    /// if that depends on its size.
+    /// The repeats that a figure of this variation takes; `None` if that depends on its size.
     fn beforehand(&self, variation: f64) -> Option<Option<usize>> {
         match self.within {
             Difference::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
@@ -278,10 +275,8 @@ mod tests {
         assert!((known.half_width.unwrap() - 7.633_67).abs() < 1e-4, "{known:?}");
         // Four of that spread reach 6.5382 / 2 ms.
         assert_eq!(known.more, Some(1));
-        assert_eq!(
-            known.progress(|more| format!("{more} min")),
-            "ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs; about 1 more run (1 min) for ttft.mean \u{b1}5 %"
-        );
+        let expected = "ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs; about 1 more run (1 min) for ttft.mean \u{b1}5 %";
+        assert_eq!(known.progress(|more| format!("{more} min")), expected);
         let known = until("ttft.mean \u{b1}8ms").known(&[99, 100, 101].map(summary));
         assert!(known.is_reached && known.more.is_none(), "{known:?}");
     }
@@ -303,10 +298,8 @@ mod tests {
 
     #[test]
     fn forecasts_the_number_of_runs() {
-        assert_eq!(
-            until("ttft.p99 +-5%").forecast(20),
-            "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
-        );
+        let expected = "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20";
+        assert_eq!(until("ttft.p99 +-5%").forecast(20), expected);
         assert!(until("ttft.p99 +-5ms").forecast(20).contains("the second run shows"));
     }
 
@@ -321,9 +314,7 @@ mod tests {
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
         let words = found.stopped.unwrap().lines();
-        assert_eq!(
-            words[0],
-            "Stopped at 3 runs, the limit of --repeat: ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not within the bound (ttft.mean \u{b1}5 %), which takes about 1 more run."
-        );
+        let expected = "Stopped at 3 runs, the limit of --repeat: ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not within the bound (ttft.mean \u{b1}5 %), which takes about 1 more run.";
+        assert_eq!(words[0], expected);
     }
 }

@@ -72,8 +72,7 @@ pub struct Shows {
 }
 
 impl Shows {
-    /// Pools the variation of a figure over sides, each around its own mean; `None` if no side has
-    /// two values.
+    /// Pools a figure's variation over sides, each around its mean; `None` if none has two values.
     fn pooled<'v>(sides: impl Iterator<Item = &'v Vec<f64>>) -> Option<Self> {
         let (mut squares, mut runs, mut freedom) = (0.0, 0, 0);
         for values in sides {
@@ -95,8 +94,7 @@ impl Default for Variation {
 }
 
 impl Variation {
-    /// Computes the variation that the repeats of a scenario in a folder show; `None` of fewer than
-    /// two.
+    /// Computes the variation that a scenario's repeats in a folder show; `None` of fewer than two.
     pub fn of_repeats(
         folder: &str,
         scenario: &str,
@@ -225,8 +223,7 @@ pub struct Repeated {
     pub interval: Option<Ends>,
 }
 
-/// Summarizes repeats: the spread of the headline's figures, and their end if they stopped
-/// themselves because of further figures.
+/// Summarizes repeats: the headline's spread, and the end of repeats that stopped themselves.
 pub fn repeats(
     scenario: &str,
     summaries: &[Summary],
@@ -307,11 +304,8 @@ mod tests {
         // Shares do not follow the engine's speed, and a figure that no repeat has is not shown.
         assert_eq!(shown.figure(&figures[1]), Ok(None));
         assert_eq!(shown.figure(&figures[2]), Err(NoInterval::Variation));
-        assert!(
-            shown.label().starts_with("taken from 3 repeats of chat in runs"),
-            "{}",
-            shown.label()
-        );
+        let label = shown.label();
+        assert!(label.starts_with("taken from 3 repeats of chat in runs"), "{label}");
         assert_eq!(Variation::of_repeats("runs", "chat", &summaries(1), &figures), None);
         let usual = Variation::default().label();
         assert!(usual.starts_with("assumed to be 2 % of the engine's pace"), "{usual}");
@@ -332,10 +326,8 @@ mod tests {
         assert_eq!(ttft.variation_percent, Some(100.0 * 10.0 / 110.0));
         // t(2) = 4.3027, and 10 / √3.
         let ends = ttft.interval.unwrap();
-        assert!(
-            (ends.high - 134.841).abs() < 0.001 && (ends.low - 85.159).abs() < 0.001,
-            "{ends:?}"
-        );
+        let apart = [ends.high - 134.841, ends.low - 85.159];
+        assert!(apart.iter().all(|apart| apart.abs() < 0.001), "{ends:?}");
         let one = repeats("chat", &[summary(100)], None);
         assert_eq!((one.figures[0].variation_percent, one.figures[0].interval), (None, None));
         // Student's interval of these two reaches from 41 to 169 ms.

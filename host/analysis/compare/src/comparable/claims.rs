@@ -41,7 +41,6 @@ pub(super) fn with_run(
     found.unknown("the requests themselves: the claim does not contain them");
 }
 
-/// Two claims.
 pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut CompatibilityCheck<'_>) {
     stated_settings(&of_claim(a), &of_claim(b), found);
     for theirs in LATENCIES {
@@ -95,31 +94,17 @@ fn stated_settings(a: &Located, b: &Located, found: &mut CompatibilityCheck<'_>)
     found.unknown(
         "sampling: a claim does not state temperature and top-p, which may change every figure",
     );
-    let count = |n: f64| format!("{n}");
-    check(
-        found,
-        Kind::Model,
-        "model",
-        (&a.model, &b.model),
-        |a, b| short_model(a) == short_model(b),
-        Clone::clone,
-    );
-    check(found, Kind::Count, "requests", (&a.requests, &b.requests), |a, b| a == b, |n| count(*n));
+    let same_model = |a: &String, b: &String| short_model(a) == short_model(b);
+    check(found, Kind::Model, "model", (&a.model, &b.model), same_model, String::clone);
+    check(found, Kind::Count, "requests", (&a.requests, &b.requests), f64::eq, f64::to_string);
     let rate =
         |rate: &f64| if rate.is_finite() { format!("{rate}/s") } else { "all at once".to_owned() };
-    check(found, Kind::Load, "request rate", (&a.rate, &b.rate), |a, b| a == b, rate);
+    check(found, Kind::Load, "request rate", (&a.rate, &b.rate), f64::eq, rate);
     let about = |a: &f64, b: &f64| (a - b).abs() <= LENGTHS * a.max(*b);
     let tokens = |n: &f64| format!("{n} tokens");
     check(found, Kind::Lengths, "input tokens", (&a.input, &b.input), about, tokens);
     check(found, Kind::Lengths, "output tokens", (&a.output, &b.output), about, tokens);
-    check(
-        found,
-        Kind::Request,
-        "streaming",
-        (&a.stream, &b.stream),
-        |a, b| a == b,
-        bool::to_string,
-    );
+    check(found, Kind::Request, "streaming", (&a.stream, &b.stream), bool::eq, bool::to_string);
     // A cap that is not stated may be none, or may not have been written down.
     match (a.cap, b.cap) {
         (Some(a), Some(b)) if a != b => {

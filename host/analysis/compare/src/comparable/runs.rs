@@ -62,43 +62,34 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut CompatibilityC
             found.may(&key, a, b);
         }
     }
-    let environments = [a, b].map(|reported| reported.environment.as_ref());
-    if let [Some(a), Some(b)] = environments {
+    if let [Some(a), Some(b)] = [a, b].map(|reported| reported.environment.as_ref()) {
         let machine = Kind::Machine;
         found.on_purpose(machine, "client's processor", a.cpu.clone(), b.cpu.clone());
-        let cores = [a, b].map(|environment| environment.cores.map(|cores| cores.to_string()));
-        let [ours, theirs] = cores;
+        let [ours, theirs] = [a, b].map(|own| own.cores.map(|cores| cores.to_string()));
         found.on_purpose(machine, "client's cores", ours, theirs);
         found.may("client's kernel", a.kernel.clone(), b.kernel.clone());
     }
 }
 
-/// Compares the requests, one by one.
 fn requests(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
     let on_the_wire = a.prompts.same_requests(&b.prompts);
     if on_the_wire.is_all() {
         return;
     }
     // Another dialect, model, option or salt makes other bytes of the same sample; the dataset's
-    // own description tells whether the samples were the same. Where all of them agree, the bytes
-    // must too.
-    let explained = unlike(&a.reported.plan, &b.reported.plan)
-        .iter()
+    // description tells whether samples differ. Where all agree, the bytes must too.
+    let is_explained = |key: &str| {
+        let parts = ["backend", "target.model", "request", "load.salt"];
         // Ids are in no body.
-        .filter(|(key, ..)| !key.starts_with("request.ids"))
-        .any(|(key, ..)| {
-            ["backend", "target.model", "request", "load.salt"]
-                .iter()
-                .any(|part| key.starts_with(part))
-        });
+        !key.starts_with("request.ids") && parts.iter().any(|part| key.starts_with(part))
+    };
+    let mut unlike = unlike(&a.reported.plan, &b.reported.plan).into_iter();
+    let explained = unlike.any(|(key, ..)| is_explained(&key));
     let compared = if explained { a.prompts.same_samples(&b.prompts) } else { on_the_wire };
     if !compared.is_all() {
-        let what = format!(
-            "requests ({} of {} differ, the first is number {})",
-            compared.different,
-            compared.common,
-            compared.first.unwrap_or_default()
-        );
+        let (differ, first) = (compared.different, compared.first.unwrap_or_default());
+        let common = compared.common;
+        let what = format!("requests ({differ} of {common} differ, the first is number {first})");
         let count = |run: &Measured| Some(format!("{} requests", run.prompts.count()));
         found.obstacle(Kind::Prompts, &what, count(a), count(b));
     }

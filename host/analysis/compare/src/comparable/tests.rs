@@ -26,117 +26,69 @@ fn kinds(found: &Compatibility) -> Vec<Kind> {
     found.obstacles.iter().map(|obstacle| obstacle.kind).collect()
 }
 
+/// The obstacles between the usual run and another one, with their texts.
+fn obstacles(over: &[(&str, Value)], exchanges: &[Exchange]) -> Vec<(Kind, String)> {
+    let found = compatibility(&run(&[], &usual()), &run(over, exchanges), ["A", "B"]);
+    let obstacles = found.obstacles.iter().map(|Obstacle { kind, difference }| {
+        (*kind, format!("{}: {}", difference.what, difference.values("A")))
+    });
+    obstacles.collect()
+}
+
 #[test]
 fn obstacles_show_both_values() {
-    let other = || {
-        usual().into_iter().map(|mut exchange| {
-            exchange.sample.request_digest = format!("{:016x}", exchange.index + 1);
-            exchange
-        })
-    };
-    /// Changes to a plan, the recorded exchanges, and the obstacles that follow.
-    type Case<'a> = (&'a [(&'a str, Value)], Vec<Exchange>, &'a [(Kind, &'a str)]);
-    let cases: [Case<'_>; 17] = [
-        (&[], usual(), &[]),
-        (&[("load.seed", json!(2))], usual(), &[(Kind::Prompts, "load.seed: 1 in A, 2 in B")]),
+    assert_eq!(obstacles(&[], &usual()), []);
+    // A key of the plan with another value, and the end of the text that begins with the key.
+    for (key, value, kind, end) in [
+        ("load.seed", json!(2), Kind::Prompts, ": 1 in A, 2 in B"),
+        ("dataset.digest", json!("d1"), Kind::Prompts, ": d0 in A, d1 in B"),
+        ("dataset.config.input-len", json!(80), Kind::Lengths, ": 40 in A, 80 in B"),
+        ("dataset.config.like", json!("vllm"), Kind::Prompts, ": not given in A, vllm in B"),
         (
-            &[("dataset.digest", json!("d1"))],
-            usual(),
-            &[(Kind::Prompts, "dataset.digest: d0 in A, d1 in B")],
+            "dataset.files",
+            json!({"data": {"path": "x", "bytes": 1, "digest": "f1"}}),
+            Kind::Prompts,
+            ".data.digest: not given in A, f1 in B",
         ),
+        ("load.amount", json!({"requests": 400}), Kind::Count, ".requests: 300 in A, 400 in B"),
         (
-            &[("dataset.config.input-len", json!(80))],
-            usual(),
-            &[(Kind::Lengths, "dataset.config.input-len: 40 in A, 80 in B")],
+            "load.arrival",
+            json!({"model": "constant", "rate": 5.0}),
+            Kind::Load,
+            ".rate: 10.0 in A, 5.0 in B",
         ),
+        ("load.max-in-flight", json!(64), Kind::Load, ": not given in A, 64 in B"),
+        ("request.stream", json!(false), Kind::Request, ": true in A, false in B"),
+        ("target.model", json!("llama"), Kind::Model, ": qwen in A, llama in B"),
+        ("tokenizer.name", json!("qwen.json"), Kind::Tokenizer, ": bytes in A, qwen.json in B"),
+        ("connection.timestamps", json!("user"), Kind::Client, ": kernel in A, user in B"),
+        ("timeouts.connect", json!(2_000_000_000), Kind::Client, ": 1s in A, 2s in B"),
         (
-            &[("dataset.config.like", json!("vllm"))],
-            usual(),
-            &[(Kind::Prompts, "dataset.config.like: not given in A, vllm in B")],
+            "goodput",
+            json!([{"metric": "ttft", "at-most-ms": 200.0}]),
+            Kind::Definition,
+            ": not given in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
         ),
-        (
-            &[("dataset.files", json!({"data": {"path": "x", "bytes": 1, "digest": "f1"}}))],
-            usual(),
-            &[(Kind::Prompts, "dataset.files.data.digest: not given in A, f1 in B")],
-        ),
-        (
-            &[("load.amount", json!({"requests": 400}))],
-            usual(),
-            &[(Kind::Count, "load.amount.requests: 300 in A, 400 in B")],
-        ),
-        (
-            &[("load.arrival", json!({"model": "constant", "rate": 5.0}))],
-            usual(),
-            &[(Kind::Load, "load.arrival.rate: 10.0 in A, 5.0 in B")],
-        ),
-        (
-            &[("load.max-in-flight", json!(64))],
-            usual(),
-            &[(Kind::Load, "load.max-in-flight: not given in A, 64 in B")],
-        ),
-        (
-            &[("request.stream", json!(false))],
-            usual(),
-            &[(Kind::Request, "request.stream: true in A, false in B")],
-        ),
-        (
-            &[("request.ignore-eos", json!(false)), ("request.output-tokens", json!(9))],
-            usual(),
-            &[
-                (Kind::Request, "request.ignore-eos: true in A, false in B"),
-                (Kind::Lengths, "request.output-tokens: not given in A, 9 in B"),
-            ],
-        ),
-        (
-            &[("target.model", json!("llama"))],
-            usual(),
-            &[(Kind::Model, "target.model: qwen in A, llama in B")],
-        ),
-        (
-            &[("tokenizer.name", json!("qwen.json"))],
-            usual(),
-            &[(Kind::Tokenizer, "tokenizer.name: bytes in A, qwen.json in B")],
-        ),
-        (
-            &[("connection.timestamps", json!("user")), ("timeouts.connect", json!(2_000_000_000))],
-            usual(),
-            &[
-                (Kind::Client, "connection.timestamps: kernel in A, user in B"),
-                (Kind::Client, "timeouts.connect: 1s in A, 2s in B"),
-            ],
-        ),
-        (
-            &[("goodput", json!([{"metric": "ttft", "at-most-ms": 200.0}]))],
-            usual(),
-            &[(
-                Kind::Definition,
-                "goodput: not given in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
-            )],
-        ),
-        (
-            &[],
-            other().collect(),
-            &[(
-                Kind::Prompts,
-                "requests (20 of 20 differ, the first is number 0): 20 requests in A, 20 requests in B",
-            )],
-        ),
-        // Another dialect makes other bytes of the same samples.
-        (&[("backend.digest", json!("b1"))], other().collect(), &[]),
-    ];
-    for (over, exchanges, wanted) in cases {
-        let found = compatibility(&run(&[], &usual()), &run(over, &exchanges), ["A", "B"]);
-        let texts: Vec<(Kind, String)> = (found.obstacles.iter())
-            .map(|obstacle| {
-                let difference = &obstacle.difference;
-                let words = format!("{}: {}", difference.what, difference.values("A"));
-                (obstacle.kind, words)
-            })
-            .collect();
-        let wanted: Vec<(Kind, String)> =
-            wanted.iter().map(|(kind, words)| (*kind, (*words).to_owned())).collect();
-        assert_eq!(texts, wanted, "{over:?}");
+    ] {
+        let found = obstacles(&[(key, value)], &usual());
+        assert_eq!(found, [(kind, format!("{key}{end}"))]);
     }
+    let two = [("request.ignore-eos", json!(false)), ("request.output-tokens", json!(9))];
+    let wanted = [
+        (Kind::Request, "request.ignore-eos: true in A, false in B"),
+        (Kind::Lengths, "request.output-tokens: not given in A, 9 in B"),
+    ];
+    assert_eq!(obstacles(&two, &usual()), wanted.map(|(kind, text)| (kind, text.to_owned())));
+    let others = usual().into_iter().map(|mut exchange| {
+        exchange.sample.request_digest = format!("{:016x}", exchange.index + 1);
+        exchange
+    });
+    let others: Vec<Exchange> = others.collect();
+    let text =
+        "requests (20 of 20 differ, the first is number 0): 20 requests in A, 20 requests in B";
+    assert_eq!(obstacles(&[], &others), [(Kind::Prompts, text.to_owned())]);
+    // Another dialect makes other bytes of the same samples.
+    assert_eq!(obstacles(&[("backend.digest", json!("b1"))], &others), []);
 }
 
 #[test]

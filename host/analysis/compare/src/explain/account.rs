@@ -11,6 +11,7 @@ use audit::figures::{shown, taken};
 use model::connection::Timestamps;
 use model::exchange::{Exchange, Kind as Event, Phase};
 use result::figure::{Figure, Statistic};
+use result::finding::Severity;
 use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
 use result::summary::first_token::{Part, Parts, UNEXPLAINED};
@@ -88,7 +89,6 @@ pub(super) struct Came {
     pub lengths: Option<(u64, u64)>,
 }
 
-/// The requests of a result.
 #[derive(Clone, Debug)]
 pub(super) enum Requests {
     /// Records of our own, in the order in which they were sent.
@@ -126,9 +126,8 @@ pub(super) enum Recipe {
     Gaps,
     /// The same, where chunks without output begin and end gaps too.
     GapsFromAny,
-    /// Times of all requests over their tokens, so that long answers weigh more. They are from
-    /// sending to the last token over all tokens, or from the first to the last over all but the
-    /// first.
+    /// Times of all requests over their tokens, which weighs long answers more: from sending to the
+    /// last token over all tokens, or from the first to the last over all but the first.
     Pooled { further: bool },
 }
 
@@ -141,8 +140,7 @@ pub(super) enum Of {
 }
 
 impl Account {
-    /// A run of ours. Its answered requests are held, about 150 bytes each. Errors: the first
-    /// exchange that cannot be read.
+    /// A run of ours, with 150 bytes for each answered request. Errors: an exchange cannot be read.
     pub fn of_run<E>(
         source: String,
         reported: &Reported,
@@ -157,32 +155,21 @@ impl Account {
         records.sort_by(|one, other| one.sent_s.total_cmp(&other.sent_s));
         let measured = || records.iter().filter(|record| !record.warmup);
         let lengths = ends(measured().map(|record| record.tokens.map(u64::from)).collect());
-        let total = |name: &str| -> Option<f64> {
-            let figure: Figure = name.parse().ok()?;
-            figure.read(summary)
-        };
-        let mut figures = BTreeMap::new();
-        let mut state = |name: String| {
-            if let Some(value) = total(&name) {
-                let rounding = 0.0;
-                figures.insert(name, Stated { value, rounding });
-            }
-        };
-        for theirs in LATENCIES {
-            for statistic in STATISTICS {
-                state(format!("{theirs}.{statistic}"));
-            }
-        }
-        for (name, _) in WHOLES {
-            state(name.to_owned());
-        }
+        let total = |name: &str| name.parse::<Figure>().ok()?.read(summary);
+        let latencies = LATENCIES
+            .into_iter()
+            .flat_map(|theirs| STATISTICS.map(|statistic| format!("{theirs}.{statistic}")));
+        let names = latencies.chain(WHOLES.map(|(name, _)| name.to_owned()));
+        let figures = names.filter_map(|name| {
+            let stated = Stated { value: total(&name)?, rounding: 0.0 };
+            Some((name, stated))
+        });
         let tokens = &summary.tokens;
-        let invalid = summary
-            .findings
-            .iter()
-            .filter(|finding| finding.severity > result::finding::Severity::Note);
-        let doubts =
-            invalid.map(|finding| format!("{}: {}", finding.severity.name(), finding.id.name()));
+        let doubts = (summary.findings.iter())
+            .filter(|finding| finding.severity > Severity::Note)
+            .map(|finding| format!("{}: {}", finding.severity.name(), finding.id.name()));
+        let at_once = (summary.run.arrival == "inf").then_some(f64::INFINITY);
+        let one_length = lengths.filter(|(least, most)| least == most);
         let about = &plan.about;
         Ok(Account {
             described: format!("this program, {}", plan.name),
@@ -193,22 +180,16 @@ impl Account {
             model: plan.target.model().map(str::to_owned),
             engine: engine(about.engine.as_deref(), about.engine_version.as_deref()),
             definitions: definitions(Tool::Runner),
-            figures,
+            figures: figures.collect(),
             settings: Settings {
                 requests: Some(summary.requests.total),
-                rate: plan
-                    .load
-                    .arrival
-                    .rate()
-                    .or_else(|| (summary.run.arrival == "inf").then_some(f64::INFINITY)),
+                rate: plan.load.arrival.rate().or(at_once),
                 cap: plan.slots().map(|slots| slots as u64),
                 arrival: Some(summary.run.arrival.clone()),
                 warmup: Some(u64::from(plan.load.warmup)),
                 seed: Some(plan.load.seed),
                 dataset: Some(plan.dataset.plugin.name.clone()),
-                output_tokens: lengths
-                    .filter(|(least, most)| least == most)
-                    .map(|(least, _)| least),
+                output_tokens: one_length.map(|(least, _)| least),
                 stream: Some(plan.request.stream),
                 sampling: Some(match plan.request.temperature {
                     Some(temperature) => format!("temperature {temperature}"),
@@ -298,7 +279,6 @@ impl Account {
         each(self.came.served.or(self.came.output), self.came.answered)
     }
 
-    /// Mean tokens of a prompt.
     pub(super) fn input_each(&self) -> Option<f64> {
         each(self.came.input, self.came.answered)
     }
@@ -538,8 +518,7 @@ const TOGETHER: [Part; 3] = [Part::NetworkAndFrontEnd, Part::Queue, Part::Prefil
 /// A time that rounding may leave.
 const NOTHING_MS: f64 = 0.000_5;
 
-/// The places of a difference of the mean TTFT, which begins with sending; none if the server of a
-/// side reports no timings.
+/// The places of a difference of the mean TTFT; none if the server of a side reports no timings.
 pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
     let split = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
     let [Some((parts_a, a)), Some((parts_b, b))] = split else { return Vec::new() };
@@ -577,8 +556,7 @@ fn place(name: &str, a: f64, b: f64) -> Place {
 /// Totals that differ by less than this share count as totals of the same lengths.
 const LENGTHS: f64 = 0.01;
 
-/// The definitions of the latencies that a formula of `side` names and the other side defines in
-/// another way, as text.
+/// The latencies in a formula of `side` that the other side defines in another way, as text.
 fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
     let formula = |account: &Account, of: &str| {
         let definition = account.definitions.get(of);
@@ -618,19 +596,20 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
             found.differ(Kind::Definition, theirs, of_a, of_b);
         }
     }
-    let count = |count: &u64| count.to_string();
-    let text = |text: &String| text.clone();
     let number = |number: &f64| shown(*number);
     // A server's work for a token depends on it, and few tools state it.
-    found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.settings.sampling), text);
-    found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
+    let sampling = [a, b].map(|side| &side.settings.sampling);
+    found.check(Kind::Workload, "sampling", sampling, String::clone);
+    found.check(Kind::Engine, "engine", [&a.engine, &b.engine], String::clone);
     found.check(Kind::Engine, "model", [&a.model, &b.model], |name| short_model(name));
     let stated = [a, b].map(|side| &side.settings);
-    found.check(Kind::Workload, "requests", stated.map(|settings| &settings.requests), count);
+    let requests = stated.map(|settings| &settings.requests);
+    found.check(Kind::Workload, "requests", requests, u64::to_string);
     found.about(Kind::Workload, "tokens of a prompt", [a, b].map(Account::input_each));
     found.about(Kind::Workload, "tokens of an answer", [a, b].map(Account::output_each));
-    found.check(Kind::Workload, "dataset", stated.map(|settings| &settings.dataset), text);
-    found.check(Kind::Workload, "seed", stated.map(|settings| &settings.seed), count);
+    let dataset = stated.map(|settings| &settings.dataset);
+    found.check(Kind::Workload, "dataset", dataset, String::clone);
+    found.check(Kind::Workload, "seed", stated.map(|settings| &settings.seed), u64::to_string);
     let stream = |stream: &bool| if *stream { "yes" } else { "no" }.to_owned();
     found.check(Kind::Workload, "streamed", stated.map(|settings| &settings.stream), stream);
     let rate = |rate: &f64| {
@@ -641,14 +620,12 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
         }
     };
     found.check(Kind::Schedule, "request rate", stated.map(|settings| &settings.rate), rate);
-    found.check(Kind::Schedule, "most in flight", stated.map(|settings| &settings.cap), count);
-    found.check(Kind::Schedule, "arrivals", stated.map(|settings| &settings.arrival), text);
-    found.check(
-        Kind::Schedule,
-        "requests to warm up",
-        stated.map(|settings| &settings.warmup),
-        count,
-    );
+    let cap = stated.map(|settings| &settings.cap);
+    found.check(Kind::Schedule, "most in flight", cap, u64::to_string);
+    let arrival = stated.map(|settings| &settings.arrival);
+    found.check(Kind::Schedule, "arrivals", arrival, String::clone);
+    let warmup = stated.map(|settings| &settings.warmup);
+    found.check(Kind::Schedule, "requests to warm up", warmup, u64::to_string);
     let failed = [a, b].map(|side| &side.came.failed);
     found.check(Kind::Failures, "failed requests", failed, number);
     (found.differences, found.unknown)

@@ -32,11 +32,9 @@ fn by_name([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
     let [Some(recipe_a), Some(recipe_b)] = [a, b].map(|side| side.recipe(theirs)) else {
         return unknown();
     };
-    for (side, name, other, sign) in [(a, "A", "B", 1.0), (b, "B", "A", -1.0)] {
-        let (own, foreign) = match name {
-            "A" => (recipe_a, recipe_b),
-            _ => (recipe_b, recipe_a),
-        };
+    for (side, name, other, own, foreign, sign) in
+        [(a, "A", "B", recipe_a, recipe_b, 1.0), (b, "B", "A", recipe_b, recipe_a, -1.0)]
+    {
         if !matches!(side.requests, Requests::Ours(_)) {
             continue;
         }
@@ -68,8 +66,7 @@ fn is_after_first(recipe: Recipe) -> Option<bool> {
     }
 }
 
-/// A's mean time per token by B's definition, from A's stated means, as far as the two differ in
-/// the first token.
+/// A's mean time per token by B's definition, as far as the two differ in the first token.
 fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option<Part> {
     let (from, to) = (is_after_first(recipe_a)?, is_after_first(recipe_b)?);
     if from == to {
@@ -103,12 +100,8 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
     }
     let (least, most) = (least as f64, most as f64);
     let own = side.value("tpot.mean")?;
-    let time = if after {
-        side.value("e2e.mean")? - side.value("ttft.mean")?
-    } else {
-        side.value("e2e.mean")?
-    };
-    let less = if after { 1.0 } else { 0.0 };
+    let e2e = side.value("e2e.mean")?;
+    let (time, less) = if after { (e2e - side.value("ttft.mean")?, 1.0) } else { (e2e, 0.0) };
     let by = Range::between(time / (most - less) - own, time / (least - less) - own)?;
     let value = Range::between(sign * by.low, sign * by.high)?;
     let (how, lengths) = if least == most {

@@ -16,7 +16,6 @@ const FEW: f64 = 100.0;
 /// Share of a figure below which two ways to count it are the same.
 const SAME: f64 = 1e-3;
 
-/// The parts of a latency's difference.
 pub(super) fn of_latency(sides: [&Account; 2], theirs: &str, statistic: Statistic) -> Vec<Part> {
     let mut parts = definition::of_latency(sides, theirs, statistic);
     parts.extend(lengths(sides, theirs, statistic));
@@ -64,10 +63,9 @@ fn prompts([a, b]: [&Account; 2], theirs: &str) -> Option<Part> {
     }
     let (each_a, each_b) = (a.input_each()?, b.input_each()?);
     apart(each_a, each_b, LENGTHS).then(|| {
+        let [each_a, each_b] = [each_a, each_b].map(shown);
         let words = format!(
-            "prompts have {} tokens in A and {} in B; neither result has the other's lengths",
-            shown(each_a),
-            shown(each_b)
+            "prompts have {each_a} tokens in A and {each_b} in B; neither result has the other's lengths"
         );
         Part::unknown(Kind::Workload, words)
     })
@@ -78,13 +76,12 @@ fn samples([a, b]: [&Account; 2], statistic: Statistic) -> Option<Part> {
     if !matches!(statistic, Statistic::Percentile(percent) if percent > 90.0) {
         return None;
     }
-    let [of_a, of_b] = [a, b].map(|side| side.came.answered);
-    let fewest = of_a?.min(of_b?);
+    let (of_a, of_b) = (a.came.answered?, b.came.answered?);
+    let fewest = of_a.min(of_b);
     (fewest < FEW).then(|| {
+        let [of_a, of_b] = [of_a, of_b].map(shown);
         let words = format!(
-            "a percentile of {} requests in A and {} in B rests on a few slow ones",
-            shown(of_a.unwrap_or_default()),
-            shown(of_b.unwrap_or_default())
+            "a percentile of {of_a} requests in A and {of_b} in B rests on a few slow ones"
         );
         Part::unknown(Kind::Workload, words)
     })
@@ -137,8 +134,7 @@ fn without(side: &Account, theirs: &str, statistic: Statistic, first: u64) -> Op
     }
 }
 
-/// The part of a warm-up that a claim may have had or not: between nothing and the share of its own
-/// first requests.
+/// The part of a claim's possible warm-up: between nothing and the share of its first requests.
 fn may_be_cold(
     side: &Account,
     name: &str,
@@ -173,11 +169,8 @@ fn load([a, b]: [&Account; 2]) -> Vec<Part> {
     if let (Some(of_a), Some(of_b)) = (a.settings.rate, b.settings.rate)
         && of_a != of_b
     {
-        let words = format!(
-            "A sent {}, B {}; neither result shows the effect on latency",
-            rate(of_a),
-            rate(of_b)
-        );
+        let [of_a, of_b] = [of_a, of_b].map(rate);
+        let words = format!("A sent {of_a}, B {of_b}; neither result shows the effect on latency");
         parts.push(Part::unknown(Kind::Schedule, words));
     }
     if let (Some(of_a), Some(of_b)) = (a.settings.cap, b.settings.cap)
@@ -197,14 +190,11 @@ fn failed(side: &Account) -> Option<f64> {
 }
 
 fn failures([a, b]: [&Account; 2]) -> Option<Part> {
-    let [of_a, of_b] = [a, b].map(failed);
-    let (of_a, of_b) = (of_a?, of_b?);
+    let (of_a, of_b) = (failed(a)?, failed(b)?);
     (of_a != of_b).then(|| {
-        let words = format!(
-            "{} of the requests failed in A and {} in B; latencies leave them out",
-            percent(of_a),
-            percent(of_b)
-        );
+        let [of_a, of_b] = [of_a, of_b].map(percent);
+        let words =
+            format!("{of_a} of the requests failed in A and {of_b} in B; latencies leave them out");
         Part::unknown(Kind::Failures, words)
     })
 }
@@ -263,11 +253,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
     }
     let [a, b] = sides;
     let requests = [a, b].map(|side| rate(side, Some(1.0)));
-    let per_request = match figure {
-        "throughput.requests-per-s" => [Some(1.0); 2],
-        "throughput.output-tokens-per-s" => sides.map(Account::output_each),
-        _ => sides.map(|side| Some(side.output_each()? + side.input_each()?)),
-    };
+    let per_request = sides.map(|side| per_request(side, figure));
     if let ([Some(rate_a), Some(rate_b)], [Some(each_a), Some(each_b)]) = (requests, per_request) {
         let more = each_b - each_a;
         if let Some(part) = held([a, b], [each_a, each_b]) {
@@ -275,12 +261,9 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
         } else if apart(each_a, each_b, LENGTHS)
             && let Some(value) = Range::between(rate_a * more, rate_b * more)
         {
+            let [in_a, in_b, at_a, at_b] = [each_a, each_b, rate_a, rate_b].map(shown);
             let words = format!(
-                "{} tokens for each request in A and {} in B, at A's {} or B's {} requests a second",
-                shown(each_a),
-                shown(each_b),
-                shown(rate_a),
-                shown(rate_b)
+                "{in_a} tokens for each request in A and {in_b} in B, at A's {at_a} or B's {at_b} requests a second"
             );
             parts.push(Part::known(Kind::Workload, How::Bounded, value, words));
         }
@@ -321,12 +304,20 @@ fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     }
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let [tokens_a, tokens_b] = [tokens_a, tokens_b].map(shown);
     let words = format!(
-        "answers have {} tokens in A and {} in B, with at most {cap} requests in flight: longer answers take longer, so fewer requests are answered",
-        shown(tokens_a),
-        shown(tokens_b)
+        "answers have {tokens_a} tokens in A and {tokens_b} in B, with at most {cap} requests in flight: longer answers take longer, so fewer requests are answered"
     );
     Some(Part::known(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
+}
+
+/// The count of a rate for each request: the request itself, or its tokens.
+fn per_request(side: &Account, figure: &str) -> Option<f64> {
+    match figure {
+        "throughput.requests-per-s" => Some(1.0),
+        "throughput.output-tokens-per-s" => side.output_each(),
+        _ => Some(side.output_each()? + side.input_each()?),
+    }
 }
 
 /// Counts over the duration.
@@ -335,16 +326,10 @@ fn rate(side: &Account, each: Option<f64>) -> Option<f64> {
     Some(side.came.answered? * each? / duration)
 }
 
-/// The part of a side's rate that is not counts over its duration: it is taken over another time,
-/// or counts other tokens.
+/// The part of a side's rate over another time than its duration, or of other tokens.
 fn counting(side: &Account, name: &str, figure: &str, sign: f64) -> Option<Part> {
     let stated = side.figure(figure)?;
-    let each = match figure {
-        "throughput.requests-per-s" => Some(1.0),
-        "throughput.output-tokens-per-s" => side.output_each(),
-        _ => Some(side.output_each()? + side.input_each()?),
-    };
-    let counted = rate(side, each)?;
+    let counted = rate(side, per_request(side, figure))?;
     let by = stated.value - counted;
     if !apart(stated.value, counted, SAME) || by.abs() <= stated.rounding {
         return None;
@@ -407,11 +392,9 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
     })();
     Some(match parts {
         Some((in_a, in_b, value)) => {
-            let words = format!(
-                "{words}, {} and {} on average: with A's E2E latency, or with B's",
-                shown(in_a),
-                shown(in_b)
-            );
+            let [in_a, in_b] = [in_a, in_b].map(shown);
+            let words =
+                format!("{words}, {in_a} and {in_b} on average: with A's E2E latency, or with B's");
             Part::known(Kind::Schedule, How::Bounded, value, words)
         }
         None => Part::unknown(Kind::Schedule, words),
@@ -420,8 +403,8 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
 
 /// The part of the failures: from nothing to all of them answered in the same time.
 fn lost([a, b]: [&Account; 2], each: Range) -> Option<Part> {
-    let [of_a, of_b] = [a, b].map(failed);
-    if of_a? == of_b? {
+    let (of_a, of_b) = (failed(a)?, failed(b)?);
+    if of_a == of_b {
         return None;
     }
     let lost = |side: &Account| {
@@ -429,10 +412,9 @@ fn lost([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         Some(side.came.failed? / duration * each.high)
     };
     let (lost_a, lost_b) = (lost(a)?, lost(b)?);
+    let [of_a, of_b] = [of_a, of_b].map(percent);
     let words = format!(
-        "{} of the requests failed in A and {} in B: from nothing to all answered in the same time",
-        percent(of_a?),
-        percent(of_b?)
+        "{of_a} of the requests failed in A and {of_b} in B: from nothing to all answered in the same time"
     );
     let value = Range { low: -lost_b, high: lost_a };
     Some(Part::known(Kind::Failures, How::Bounded, value, words))

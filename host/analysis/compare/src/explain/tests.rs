@@ -115,8 +115,7 @@ fn definition_explains_the_difference_of_its_pair() {
     assert!(tpot.remainder.high.abs() < 1.5, "{tpot:?}");
 }
 
-/// Answers of 48 tokens instead of 16 at 10 ms each: the difference of E2E is the difference of
-/// lengths.
+/// Answers of 48 tokens instead of 16 at 10 ms each: the lengths make the difference of E2E.
 #[test]
 fn lengths_explain_the_difference_of_their_pair() {
     let explained = explained("lengths");
@@ -369,10 +368,8 @@ fn finds_the_place_of_a_ttft_difference() {
     ];
     assert_eq!(places(&a, &b), expected);
     let explanation = text(&explain(&a, &b));
-    assert!(
-        explanation.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
-        "{explanation}"
-    );
+    let queue = "    queue                   +200        20 ms in A, 220 ms in B\n";
+    assert!(explanation.contains(queue), "{explanation}");
     let b = account(&[300, 300], [None; 3]);
     assert_eq!(places(&a, &b), []);
     assert!(!text(&explain(&a, &b)).contains("timings"));

@@ -55,8 +55,7 @@ pub fn text(explained: &Explained) -> String {
     out
 }
 
-/// The share of A's figure below which a remainder is as small as the usual difference of two
-/// measurements.
+/// The share of A's figure up to which two measurements usually differ, and so may a remainder.
 const SMALL: f64 = 0.03;
 
 /// The figures in three groups: alike, explained by the parts, and with a remainder.
@@ -98,15 +97,9 @@ fn summary(out: &mut String, explained: &Explained) {
 }
 
 fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
-    let _ = writeln!(
-        out,
-        "\n{}: {} {unit} in A, {} {unit} in B, {} {unit}",
-        row.figure,
-        shown(row.a),
-        shown(row.b),
-        signed(row.difference),
-        unit = row.unit,
-    );
+    let (Row { figure, unit, .. }, apart) = (row, signed(row.difference));
+    let [a, b] = [row.a, row.b].map(shown);
+    let _ = writeln!(out, "\n{figure}: {a} {unit} in A, {b} {unit} in B, {apart} {unit}");
     for part in &row.parts {
         if let Some(value) = part.value {
             let first = format!("  {:<10}  {:<20}  ", part.kind.name(), ranged(value));
@@ -124,23 +117,15 @@ fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
         [] => String::new(),
         marks => format!(", with {}", marks.join(" ")),
     };
-    let _ = writeln!(
-        out,
-        "  {:<10}  {:<20}  the engine, or unexplained{with}",
-        "remainder",
-        ranged(row.remainder),
-    );
+    let rest = ranged(row.remainder);
+    let _ = writeln!(out, "  remainder   {rest:<20}  the engine, or unexplained{with}");
     if !row.places.is_empty() {
         out.push_str("  by the servers' own timings, the difference is at:\n");
     }
     for place in &row.places {
         let first = format!("    {:<22}  {:<10}  ", place.place, signed(place.difference));
-        let words = format!(
-            "{} {unit} in A, {} {unit} in B",
-            shown(place.a),
-            shown(place.b),
-            unit = row.unit,
-        );
+        let [a, b] = [place.a, place.b].map(shown);
+        let words = format!("{a} {unit} in A, {b} {unit} in B");
         wrapped(out, &first, "              ", &words);
     }
 }
