@@ -132,8 +132,7 @@ fn step(figure: &str, before: &[Point], after: &[Point], p: f64, ends: [&String;
 }
 
 /// The two-sided probability of the difference of two groups of points: Student's test, with the
-/// variance of both about their own means, and an allowance for points that resemble the points
-/// before them.
+/// variance of both, and an allowance for points that resemble the points before them.
 fn probability(before: &[Point], after: &[Point]) -> Option<f64> {
     let (a, b) = (values(before), values(after));
     let freedom = (a.len() + b.len()) as f64 - 2.0;

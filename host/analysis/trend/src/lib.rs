@@ -52,7 +52,7 @@ impl Key {
 }
 
 /// A point of a series: the runs of one version.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Point {
     /// The version's tag, or the day of the runs.
@@ -85,7 +85,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// The change in a few words.
     pub fn label(&self) -> String {
         let short = |value: &Option<String>| match value {
             Some(value) if value.len() > 40 => value.chars().take(8).collect(),
@@ -252,12 +251,10 @@ pub fn confirm(old: &[f64], new: &[f64]) -> Confirmation {
     Confirmation { difference, p, verdict }
 }
 
-/// A probability as text.
 pub fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// True if a step makes a figure worse.
 fn is_worse(figure: &str, difference: f64) -> Option<bool> {
     match figure.parse::<Figure>().ok()?.better() {
         Better::Lower => Some(difference > 0.0),

@@ -40,15 +40,8 @@ fn points(noise: Noise, step: usize, random: &mut Random) -> Vec<Point> {
         day = noise.correlation * day + noise.day * random.normal();
         let own = (0..RUNS).map(|_| noise.run * random.normal()).sum::<f64>() / RUNS as f64;
         let level = if at >= step { 1.0 + STEP } else { 1.0 };
-        Point {
-            version: format!("v{at}"),
-            started: String::new(),
-            value: level * (1.0 + day + own),
-            low: None,
-            high: None,
-            runs: RUNS,
-            changed: Vec::new(),
-        }
+        let (version, value) = (format!("v{at}"), level * (1.0 + day + own));
+        Point { version, value, runs: RUNS, ..Point::default() }
     };
     (0..POINTS).map(point).collect()
 }
