@@ -87,7 +87,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Its name as people read it.
     pub fn label(&self) -> &'static str {
         match self {
             Outcome::Judged(verdict) => verdict.label(),
@@ -145,8 +144,7 @@ impl Card {
 }
 
 impl CaseCard {
-    /// True if another try may come to a better verdict: only times are off, and a busy machine may
-    /// have caused that.
+    /// True if another try may do better: only times are off, perhaps because the machine was busy.
     pub fn may_be_noise(&self) -> bool {
         let mut off = self.off().peekable();
         let is_judged = matches!(self.outcome, Outcome::Judged(_));

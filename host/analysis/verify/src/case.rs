@@ -26,9 +26,7 @@ pub struct Case {
     pub title: String,
     /// The reason why it matters, and the mistakes of other tools.
     pub why: String,
-    /// The work that the client is asked to do.
     pub asks: Asks,
-    /// The figures and properties that it judges.
     pub judges: Judges,
     /// The tolerance of figures; counts are always exact.
     #[serde(default)]
@@ -40,7 +38,6 @@ pub struct Case {
     pub expected: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// The figures and properties that a case judges.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Judges {
@@ -69,7 +66,6 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// The time in milliseconds.
     pub fn millis(&self) -> f64 {
         self.time.0.as_secs_f64() * 1e3
     }
@@ -82,8 +78,7 @@ impl std::fmt::Display for Tolerance {
 }
 
 impl Case {
-    /// Reads a case; `file` is its path, whose last part is the case's name. Errors: the mistake in
-    /// it.
+    /// Reads a case; `file` is its path, whose last part is its name. Errors: the mistake in it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let wrong = |message: &dyn std::fmt::Display| FileError::new(file, message);
         let mut case: Case = toml::from_str(text).map_err(|error| wrong(&error))?;
@@ -102,9 +97,7 @@ impl Case {
         if asks.requests == 0 || asks.seeds.is_empty() {
             return Err(wrong(&"`asks`: expected at least one request and one seed"));
         }
-        if let Some(rate) = asks.rate
-            && !(rate.is_finite() && rate > 0.0)
-        {
+        if let Some(rate) = asks.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
             let words = format!("`asks.rate`: expected a number above 0, found {rate}");
             return Err(wrong(&words));
         }
@@ -122,16 +115,13 @@ impl Case {
         for (figure, by) in &case.expected {
             let figure: Figure = figure.parse().map_err(|error| wrong(&error))?;
             for word in by.keys() {
-                figure
-                    .quantity
-                    .meaning(word)
-                    .map_err(|error| wrong(&format!("`expected.{figure}`: {error}")))?;
+                let known = figure.quantity.meaning(word);
+                known.map_err(|error| wrong(&format!("`expected.{figure}`: {error}")))?;
             }
         }
         Ok(case)
     }
 
-    /// The part that it belongs to.
     pub fn part(&self) -> Part {
         part(&self.name).unwrap_or(Part::Streams)
     }

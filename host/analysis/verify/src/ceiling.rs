@@ -79,8 +79,7 @@ pub fn case(streams: u64) -> Result<Case, FileError> {
 }
 
 impl Level {
-    /// A level, from the verdict on its case, the tokens sent and their seconds, and the client's
-    /// processor time.
+    /// A level: its verdict, the tokens sent and their seconds, and the client's processor time.
     pub fn new(
         streams: u64,
         (outcome, checks): (&Outcome, &[Check]),
@@ -133,7 +132,6 @@ fn off(checks: &[Check], quantity: &str) -> Option<f64> {
 }
 
 impl Ceiling {
-    /// The ceiling that these levels show.
     pub fn new(levels: Vec<Level>) -> Self {
         let mut ceiling = Ceiling { most_off: MOST_OFF, levels, processor_us_per_token: None };
         let ends = ceiling.highest().zip(ceiling.levels.first());
@@ -150,7 +148,6 @@ impl Ceiling {
         self.levels.iter().take_while(|level| level.holds()).last()
     }
 
-    /// The ceiling as text.
     pub fn label(&self) -> String {
         let share = self.most_off * 100.0;
         let mut label = match self.highest() {
@@ -178,16 +175,8 @@ mod tests {
     use crate::types::Verdict;
 
     fn check(figure: &str, own: f64, expected: f64) -> Check {
-        Check {
-            figure: figure.to_owned(),
-            claimed: String::new(),
-            expected: Some(expected),
-            said: Some(own),
-            verdict: Verdict::Exact,
-            fits: None,
-            by_definition: Vec::new(),
-            words: String::new(),
-        }
+        let (figure, expected, said) = (figure.to_owned(), Some(expected), Some(own));
+        Check { figure, expected, said, ..Check::default() }
     }
 
     fn level(streams: u64, ttft: f64, processor_s: f64) -> Level {
@@ -210,10 +199,9 @@ mod tests {
         // 0.3 s more for 48 requests of 64 tokens more.
         let time = ceiling.processor_us_per_token.unwrap();
         assert!((time - 0.3e6 / (48.0 * 64.0)).abs() < 1e-6, "{time}");
-        assert_eq!(
-            ceiling.label(),
-            "within 5 % up to 32 streams, 2048 tokens a second; 97.7 µs of a processor for a token"
-        );
+        let expected =
+            "within 5 % up to 32 streams, 2048 tokens a second; 97.7 µs of a processor for a token";
+        assert_eq!(ceiling.label(), expected);
         let all = Ceiling::new(levels[..2].to_vec()).label();
         assert!(all.contains("the highest load that was tried"), "{all}");
         let none = Ceiling::new(levels[2..].to_vec()).label();

@@ -14,20 +14,15 @@ use crate::types::{Asks, Part};
 /// Values by definition, of each figure.
 type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// The expectations of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Expected {
     pub name: String,
-    /// The part that it belongs to.
     pub part: Part,
     /// Its events, in a line.
     pub title: String,
-    /// The reason why it matters.
     pub why: String,
-    /// The work that a client is to do.
     pub asks: Asks,
-    /// The figures that it judges.
     pub figures: Vec<String>,
     /// The properties of the load that it judges.
     pub load: Vec<String>,

@@ -6,16 +6,15 @@ use crate::case::Case;
 use crate::log::Log;
 use crate::meaning::{Figure, Meaning, Quantity, World};
 use crate::profile::Profile;
-use crate::sources::{Reading, Sources};
+use crate::sources::Sources;
 use crate::types::{ByDefinition, Check, Property, Verdict};
 use crate::{Count, load};
+use audit::claim::Stated;
 use model::duration;
 use result::figure::Statistic;
 
-/// A run of a client.
 #[derive(Debug)]
 pub struct Run {
-    /// The server's log of it.
     pub log: Log,
     pub sources: Sources,
 }
@@ -51,12 +50,8 @@ pub fn judge(
             for statistic in statistics(profile, name, *wanted) {
                 match run.sources.figure(profile, name, statistic) {
                     Ok(reading) => {
-                        let own = ClientFigure {
-                            name,
-                            figure: Figure { quantity: wanted.quantity, statistic },
-                            reading,
-                        };
-                        checks.extend(own.check(case, profile, &world));
+                        let figure = Figure { quantity: wanted.quantity, statistic };
+                        checks.extend(check((name, figure), reading, case, profile, &world));
                     }
                     Err(why) => unread = Some(why),
                 }
@@ -64,14 +59,12 @@ pub fn judge(
         }
     }
     let logs: Vec<&Log> = runs.iter().map(|run| &run.log).collect();
-    let of_load = case.judges.load.iter().copied();
-    let of_load = of_load.filter(|property| {
+    let of_load = (case.judges.load.iter().copied()).filter(|property| {
         let is_seeds = *property == Property::Seeds;
         let name = format!("load.{property}");
         (profile.load.seeded || !is_seeds) && profile.lacks(&case.name, &name).is_none()
     });
-    checks
-        .extend(of_load.filter_map(|property| load::check(property, case, profile, &logs, count)));
+    checks.extend(of_load.filter_map(|own| load::check(own, case, profile, &logs, count)));
     let outcome = match (unread, checks.iter().map(|check| check.verdict).max()) {
         (Some(why), _) => Outcome::Failed(why),
         (None, Some(worst)) => Outcome::Judged(worst),
@@ -92,69 +85,67 @@ fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Stati
     judged.filter(|one| one.is_none_or(|one| claimed.contains(&one))).collect()
 }
 
-/// A figure of the client that is judged.
-struct ClientFigure<'a> {
-    name: &'a str,
-    figure: Figure,
-    reading: Option<Reading>,
-}
-
-impl ClientFigure<'_> {
-    fn check(&self, case: &Case, profile: &Profile, world: &World<'_>) -> Option<Check> {
-        let quantity = self.figure.quantity;
-        let claimed = profile.meaning(self.name).ok()?;
-        let expected = claimed.value(self.figure, world);
-        let own = self.reading.map(|reading| reading.value);
-        let cannot_tell = expected.is_none() && claimed.from_due && !case.asks.is_closed();
-        if cannot_tell || (expected.is_none() && own.is_none()) {
-            // There was nothing to measure and the client states nothing, or the log cannot tell.
-            return None;
-        }
-        let rounding = self.reading.map_or(0.0, |reading| reading.rounding);
-        let fits = |meaning: &Meaning| {
-            let value = meaning.value(self.figure, world);
-            value.zip(own).is_some_and(|(value, own)| {
-                (value - own).abs() <= tolerance(case, quantity, value, world) + rounding
-            })
-        };
-        let is_exact = fits(&claimed);
-        let stated = profile.figures.get(self.name).and_then(|claim| claim.error.as_deref());
-        let is_within = expected.zip(own).is_some_and(|(expected, own)| {
-            stated.is_some_and(|error| (expected - own).abs() <= allowed(error, quantity, expected))
-        });
-        let other = (!is_exact && !is_within && own.is_some())
-            .then(|| claimed.others(quantity).into_iter().find(|other| fits(other)))
-            .flatten();
-        let verdict = match (&other, is_exact, is_within) {
-            (_, true, _) => Verdict::Exact,
-            (_, _, true) => Verdict::WithinStatedError,
-            (Some(_), ..) => Verdict::AnotherDefinition,
-            (None, ..) => Verdict::Wrong,
-        };
-        let fits = other.map(|other| claimed.changes(&other).join(", "));
-        let word = claimed.word(quantity);
-        let by_definition = match verdict {
-            Verdict::Exact => Vec::new(),
-            _ => by_definition(&claimed, self.figure, world),
-        };
-        let mut words = explanation(self.figure, verdict, &word, expected, own, fits.as_deref());
-        if let (Verdict::Wrong, Some(own), Some(_)) = (verdict, own, expected) {
-            words += &nearest(quantity, own, &by_definition);
-        }
-        Some(Check {
-            figure: match self.figure.statistic {
-                Some(statistic) => format!("{}.{statistic}", self.name),
-                None => self.name.to_owned(),
-            },
-            claimed: word,
-            expected,
-            said: own,
-            verdict,
-            fits,
-            by_definition,
-            words,
-        })
+/// Compares a figure of the client, by its name, with its value by each definition.
+fn check(
+    (name, figure): (&str, Figure),
+    reading: Option<Stated>,
+    case: &Case,
+    profile: &Profile,
+    world: &World<'_>,
+) -> Option<Check> {
+    let quantity = figure.quantity;
+    let claimed = profile.meaning(name).ok()?;
+    let expected = claimed.value(figure, world);
+    let own = reading.map(|reading| reading.value);
+    let cannot_tell = expected.is_none() && claimed.from_due && !case.asks.is_closed();
+    if cannot_tell || (expected.is_none() && own.is_none()) {
+        // There was nothing to measure and the client states nothing, or the log cannot tell.
+        return None;
     }
+    let rounding = reading.map_or(0.0, |reading| reading.rounding);
+    let fits = |meaning: &Meaning| {
+        let value = meaning.value(figure, world);
+        value.zip(own).is_some_and(|(value, own)| {
+            (value - own).abs() <= tolerance(case, quantity, value, world) + rounding
+        })
+    };
+    let is_exact = fits(&claimed);
+    let stated = profile.figures.get(name).and_then(|claim| claim.error.as_deref());
+    let is_within = expected.zip(own).is_some_and(|(expected, own)| {
+        stated.is_some_and(|error| (expected - own).abs() <= allowed(error, quantity, expected))
+    });
+    let other = (!is_exact && !is_within && own.is_some())
+        .then(|| claimed.others(quantity).into_iter().find(|other| fits(other)))
+        .flatten();
+    let verdict = match (&other, is_exact, is_within) {
+        (_, true, _) => Verdict::Exact,
+        (_, _, true) => Verdict::WithinStatedError,
+        (Some(_), ..) => Verdict::AnotherDefinition,
+        (None, ..) => Verdict::Wrong,
+    };
+    let fits = other.map(|other| claimed.changes(&other).join(", "));
+    let word = claimed.word(quantity);
+    let by_definition = match verdict {
+        Verdict::Exact => Vec::new(),
+        _ => by_definition(&claimed, figure, world),
+    };
+    let mut words = explanation(figure, verdict, &word, expected, own, fits.as_deref());
+    if let (Verdict::Wrong, Some(own), Some(_)) = (verdict, own, expected) {
+        words += &nearest(quantity, own, &by_definition);
+    }
+    Some(Check {
+        figure: match figure.statistic {
+            Some(statistic) => format!("{name}.{statistic}"),
+            None => name.to_owned(),
+        },
+        claimed: word,
+        expected,
+        said: own,
+        verdict,
+        fits,
+        by_definition,
+        words,
+    })
 }
 
 /// The largest difference from a true value that counts as none.
@@ -251,7 +242,6 @@ fn explanation(
     }
 }
 
-/// A value with its unit.
 pub(crate) fn shown(quantity: Quantity, value: f64) -> String {
     let unit = quantity.unit();
     if quantity.is_count() && value.fract() == 0.0 {

@@ -293,35 +293,28 @@ fn retries(profile: &Profile, measured: &[&Request]) -> Check {
 
 fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Check {
     let prompts: Vec<BTreeSet<String>> = (logs.iter())
-        .map(|log| {
-            let measured = log.requests.iter().skip(skipped);
-            measured.map(Request::prompt).collect()
-        })
+        .map(|log| log.requests.iter().skip(skipped).map(Request::prompt).collect())
         .collect();
     let mut wrong = Vec::new();
     for (index, (seed, own)) in seeds.iter().zip(&prompts).enumerate() {
         for (other_seed, other) in seeds.iter().zip(&prompts).skip(index + 1) {
-            match seed == other_seed {
-                true if own != other => wrong.push(format!("seed {seed} gave other prompts twice")),
-                false if own == other => {
-                    wrong.push(format!("seeds {seed} and {other_seed} gave the same prompts"));
-                }
-                _ => {}
+            if seed == other_seed && own != other {
+                wrong.push(format!("seed {seed} gave other prompts twice"));
+            } else if seed != other_seed && own == other {
+                wrong.push(format!("seeds {seed} and {other_seed} gave the same prompts"));
             }
         }
     }
     let runs = prompts.len();
+    let fits = (!wrong.is_empty()).then(|| wrong.join("; "));
+    let follow = || format!("the prompts of {runs} runs follow their seeds");
     Check {
         claimed: "prompts that depend on the seed alone".to_owned(),
         expected: Some(0.0),
         said: Some(wrong.len() as f64),
         verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
-        fits: (!wrong.is_empty()).then(|| wrong.join("; ")),
-        words: if wrong.is_empty() {
-            format!("the prompts of {runs} runs follow their seeds")
-        } else {
-            wrong.join("; ")
-        },
+        words: fits.clone().unwrap_or_else(follow),
+        fits,
         ..Check::default()
     }
 }

@@ -78,8 +78,7 @@ fn millis(nanos: u64) -> f64 {
 }
 
 impl Log {
-    /// Reads a log, a line of JSON for each request. Errors: the line that is no request of a log,
-    /// as text.
+    /// Reads a log, a line of JSON for each request. Errors: the line that is no request, as text.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut requests = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -158,7 +157,6 @@ impl Request {
         self.chunks().filter(|(_, chunk)| chunk.has_text())
     }
 
-    /// True if its reply has this kind of event.
     pub fn has(&self, kind: &Kind) -> bool {
         self.events.iter().any(|event| event.kind == *kind)
     }

@@ -233,7 +233,6 @@ impl Quantity {
         matches!(self, Successful | Failed | OutputTokens | InputTokens)
     }
 
-    /// Its name as people read it.
     pub fn label(self) -> &'static str {
         match self {
             Quantity::Ttft => "TTFT",
@@ -250,7 +249,6 @@ impl Quantity {
         }
     }
 
-    /// Its unit, as written after a number.
     pub fn unit(self) -> &'static str {
         match self {
             Quantity::Duration => " s",
@@ -261,8 +259,7 @@ impl Quantity {
         }
     }
 
-    /// The usual meaning with this definition of the quantity. Errors: the known definitions, as
-    /// text.
+    /// The usual meaning with this definition of the quantity. Errors: the known words, as text.
     pub fn meaning(self, word: &str) -> Result<Meaning, String> {
         let mut meaning = Meaning::default();
         meaning.define(self, &[word.to_owned()])?;
@@ -273,23 +270,17 @@ impl Quantity {
 /// A definition of everything that figures leave open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
-    /// The end of a TTFT.
     pub first: First,
-    /// The end of an end-to-end latency.
     pub last: Last,
     /// True if latencies begin when a request was due, not when it was sent.
     pub from_due: bool,
-    /// The time per output token.
     pub per_token: PerToken,
-    /// The gaps of an inter-token latency.
     pub gaps: Gaps,
     /// The output tokens of a reply: the first known count.
     pub tokens: Vec<Tokens>,
     /// The tokens of a prompt: the first known count.
     pub input: Vec<Input>,
-    /// The replies that are successes.
     pub success: Success,
-    /// The time that throughputs are divided by.
     pub span: Span,
     /// True if the requests of the warm-up count.
     pub warm_up: bool,
@@ -320,7 +311,6 @@ pub struct World<'a> {
     pub log: &'a Log,
     /// The number of its first requests that are no part of the measurement.
     pub warm_up: usize,
-    /// The requested work.
     pub asks: &'a Asks,
     pub count: &'a Count<'a>,
     /// The special tokens that the tokenizer puts around a text, which `count` leaves out.
@@ -328,8 +318,7 @@ pub struct World<'a> {
 }
 
 impl Meaning {
-    /// Defines a quantity by a word, or by the first known one of several. Errors: the words that
-    /// there are for this quantity.
+    /// Defines a quantity by the first known one of these words. Errors: the words that there are.
     pub fn define(&mut self, quantity: Quantity, words: &[String]) -> Result<(), String> {
         let word = match words {
             [] => return Err("expected a definition".to_owned()),
@@ -399,7 +388,6 @@ impl Meaning {
         world.log.requests.iter().skip(skipped).collect()
     }
 
-    /// True if a reply is a success.
     pub fn is_success(&self, request: &Request) -> bool {
         let ok = request.status == Some(200);
         let clean = ok && !request.has(&Kind::Error);
@@ -413,7 +401,6 @@ impl Meaning {
         }
     }
 
-    /// The output tokens of a reply.
     pub fn tokens_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
         self.tokens.iter().find_map(|tokens| match tokens {
             Tokens::Usage => request.chunks().rev().find_map(|(_, chunk)| chunk.usage),
@@ -438,7 +425,6 @@ impl Meaning {
         })
     }
 
-    /// The tokens of a prompt.
     pub fn input_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
         self.input.iter().find_map(|tokens| match tokens {
             Input::Usage => request.chunks().rev().find_map(|(_, chunk)| chunk.prompt_usage),
@@ -590,7 +576,7 @@ impl Meaning {
                         }
                         varied
                     })
-                    .collect();
+                    .collect()
             };
         }
         let booleans = [false, true];
@@ -615,19 +601,13 @@ impl Meaning {
                 vary!(tokens, single());
             }
             Quantity::Successful | Quantity::Failed => {}
-            Quantity::OutputTokens => {
-                vary!(tokens, single());
-            }
-            Quantity::InputTokens => {
-                vary!(input, Input::ALL.map(|input| vec![input]));
-            }
+            Quantity::OutputTokens => vary!(tokens, single()),
+            Quantity::InputTokens => vary!(input, Input::ALL.map(|input| vec![input])),
             Quantity::OutputRate => {
                 vary!(tokens, single());
                 vary!(span, Span::ALL);
             }
-            Quantity::RequestRate | Quantity::Duration => {
-                vary!(span, Span::ALL);
-            }
+            Quantity::RequestRate | Quantity::Duration => vary!(span, Span::ALL),
         }
         vary!(success, Success::ALL);
         vary!(warm_up, booleans);
@@ -655,12 +635,9 @@ impl Meaning {
         word(self.from_due != other.from_due, from.to_owned());
         word(self.per_token != other.per_token, other.per_token.to_string());
         word(self.gaps != other.gaps, format!("gaps between {}", other.gaps));
-        let tokens = format!("tokens by {}", either(&other.tokens));
-        word(self.tokens != other.tokens, tokens);
-        let input = format!("prompt tokens by {}", either(&other.input));
-        word(self.input != other.input, input);
-        let success = format!("successes by {}", other.success);
-        word(self.success != other.success, success);
+        word(self.tokens != other.tokens, format!("tokens by {}", either(&other.tokens)));
+        word(self.input != other.input, format!("prompt tokens by {}", either(&other.input)));
+        word(self.success != other.success, format!("successes by {}", other.success));
         word(self.span != other.span, other.span.to_string());
         let warm_up = if other.warm_up { "with the warm-up" } else { "without the warm-up" };
         word(self.warm_up != other.warm_up, warm_up.to_owned());

@@ -24,20 +24,17 @@ pub struct Profile {
     pub home: Option<String>,
     /// The way to install it, shown where its program is missing.
     pub install: Option<String>,
-    /// The way to its version.
     pub version: Option<Version>,
     /// The program and its arguments, with placeholders.
     pub command: Vec<String>,
     /// Arguments that only some cases need.
     #[serde(default)]
     pub arguments: Vec<Arguments>,
-    /// Variables of its environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// The places where it leaves its measurements.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
-    /// The claim of each figure.
     pub figures: BTreeMap<String, Claim>,
     /// Its requests beside its task.
     #[serde(default)]
@@ -47,7 +44,6 @@ pub struct Profile {
     pub cannot: Vec<Cannot>,
 }
 
-/// The way to a version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Version {
@@ -60,7 +56,6 @@ pub struct Version {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Arguments {
-    /// The trait of a case that calls for them.
     pub when: When,
     pub add: Vec<String>,
 }
@@ -92,8 +87,7 @@ pub struct Source {
     /// The file: a path below `{folder}` whose parts may have `*`; `**` is any number of folders.
     /// Of several, the newest counts.
     pub file: Option<String>,
-    /// Its format: `json`, `json-lines`, `text`, `audit`, or the name of a tool whose results
-    /// `runner audit` reads.
+    /// Its format: `json`, `json-lines`, `text`, `audit`, or a tool that `runner audit` reads.
     pub reader: String,
 }
 
@@ -140,7 +134,6 @@ pub struct Claim {
 #[serde(untagged)]
 pub enum OneOrMore {
     One(String),
-    /// Several.
     More(Vec<String>),
 }
 
@@ -173,7 +166,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit in milliseconds.
     pub fn millis(self) -> f64 {
         match self {
             Unit::S => 1e3,
@@ -192,9 +184,7 @@ pub enum Fold {
     /// Their number.
     Count,
     Mean,
-    /// The largest.
     Max,
-    /// The last.
     Last,
 }
 

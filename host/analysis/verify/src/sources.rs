@@ -11,20 +11,10 @@ use serde_json::Value;
 
 use crate::meaning::{Quantity, statistic};
 use crate::profile::{Claim, Fold, Profile, Unit};
-use audit::claim::{self, Claim as Audited};
+use audit::claim::{self, Claim as Audited, Stated};
 use result::figure::Statistic;
 
-/// The largest source that is read.
 const MOST_BYTES: usize = claim::MOST_BYTES;
-
-/// A figure as the client states it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    /// The figure: milliseconds of a latency, seconds of a duration.
-    pub value: f64,
-    /// The most that rounding may have moved it.
-    pub rounding: f64,
-}
 
 /// The sources that a client left, by name.
 #[derive(Debug, Default)]
@@ -66,7 +56,7 @@ impl Sources {
         profile: &Profile,
         name: &str,
         wanted: Option<Statistic>,
-    ) -> Result<Option<Reading>, String> {
+    ) -> Result<Option<Stated>, String> {
         let Some(claim) = profile.figures.get(name) else { return Ok(None) };
         let source = profile.source(claim)?;
         let quantity = profile.quantity(name)?;
@@ -81,7 +71,7 @@ impl Sources {
             None => text.to_owned(),
         };
         let at = claim.at.as_deref().map(filled).unwrap_or_default();
-        let exact = |value: f64| Reading { value: value * unit, rounding: 0.0 };
+        let exact = |value: f64| Stated { value: value * unit, rounding: 0.0 };
         let reading = match content {
             Content::Unreadable(why) => return Err(format!("source `{}`: {why}", source.name)),
             Content::Json(values) | Content::Lines(values) => {
@@ -94,7 +84,7 @@ impl Sources {
                 }
                 match (claim.fold, wanted) {
                     (Some(Fold::Count), _) => {
-                        Some(Reading { value: elements as f64, rounding: 0.0 })
+                        Some(Stated { value: elements as f64, rounding: 0.0 })
                     }
                     (Some(fold), _) => folded(fold, &found).map(exact),
                     (None, Some(wanted)) if many => statistic(wanted, found).map(exact),
@@ -161,21 +151,17 @@ fn walk(value: &Value, parts: &[&str], found: &mut Vec<f64>, elements: &mut usiz
         found.extend(number);
         return;
     };
-    let mut below = |value: &Value| walk(value, rest, found, elements);
+    let below = |value: &Value| walk(value, rest, found, elements);
     match value {
         Value::Array(list) if *part == "*" => list.iter().for_each(below),
         Value::Object(map) if *part == "*" => map.values().for_each(below),
         Value::Array(list) => {
             let index = part.parse::<usize>().ok();
-            if let Some(value) = index.and_then(|index| list.get(index)) {
-                below(value);
-            }
+            index.and_then(|index| list.get(index)).into_iter().for_each(below);
         }
         Value::Object(map) => {
             let key = part.replace("~1", "/").replace("~0", "~");
-            if let Some(value) = map.get(&key) {
-                below(value);
-            }
+            map.get(&key).into_iter().for_each(below);
         }
         _ => {}
     }
@@ -192,14 +178,14 @@ fn folded(fold: Fold, values: &[f64]) -> Option<f64> {
 }
 
 /// A number as it was written, and half of its last digit.
-fn stated(digits: &str, unit: f64) -> Option<Reading> {
+fn stated(digits: &str, unit: f64) -> Option<Stated> {
     let digits = digits.trim().replace(',', "");
     let value: f64 = digits.parse().ok()?;
     let decimals = digits.split_once('.').map_or(0, |(_, after)| after.len());
     let places = i32::try_from(decimals.min(18)).unwrap_or(18);
     // A count is written in full.
     let rounding = if decimals == 0 { 0.0 } else { 0.5 * 10_f64.powi(-places) };
-    Some(Reading { value: value * unit, rounding: rounding * unit })
+    Some(Stated { value: value * unit, rounding: rounding * unit })
 }
 
 fn of_claim(
@@ -208,7 +194,7 @@ fn of_claim(
     quantity: Quantity,
     name: &str,
     wanted: Option<Statistic>,
-) -> Option<Reading> {
+) -> Option<Stated> {
     // A latency of the client's own name, such as `ttft-from-due`, is not in a claim.
     let is_own = claim.of.is_some() && name != quantity.name();
     let key = match quantity {
@@ -222,10 +208,8 @@ fn of_claim(
         }
         quantity => quantity.name().to_owned(),
     };
-    let stated = audited.stated(&key);
-    let stated = stated.map(|own| Reading { value: own.value, rounding: own.rounding });
-    stated.or_else(|| {
+    audited.stated(&key).or_else(|| {
         let value = statistic(wanted?, audited.values(quantity.name()))?;
-        Some(Reading { value, rounding: 0.0 })
+        Some(Stated { value, rounding: 0.0 })
     })
 }

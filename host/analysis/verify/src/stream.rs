@@ -7,21 +7,17 @@
 
 use serde_json::Value;
 
-/// One event of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The time of its last byte, in milliseconds of the log's clock.
     pub at: f64,
-    /// Its meaning.
     pub kind: Kind,
 }
 
-/// The meaning of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// JSON with choices or usage.
     Chunk(Chunk),
-    /// An error within the stream.
     Error,
     /// The end marker.
     Done,
@@ -29,12 +25,9 @@ pub enum Kind {
     Other,
 }
 
-/// One chunk of a reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chunk {
-    /// Text of the answer.
     pub answer: String,
-    /// Text of the reasoning.
     pub reasoning: String,
     /// Names and arguments of tool calls.
     pub tool: String,
@@ -44,7 +37,6 @@ pub struct Chunk {
     pub prompt_usage: Option<u64>,
     /// True if a choice ends.
     pub finish: bool,
-    /// True if it has a choice.
     pub has_choice: bool,
 }
 

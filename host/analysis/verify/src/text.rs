@@ -8,17 +8,11 @@ use crate::types::Verdict;
 /// The width of the column of verdicts.
 const VERDICT: usize = 14;
 
-/// The card of a client, for people to read.
 pub fn text(card: &Card) -> String {
     let mut text = String::new();
     let version = card.client.version.as_deref().map(|version| format!(" {version}"));
-    let _ = writeln!(
-        text,
-        "{}{}, judged by runner {}",
-        card.client.title,
-        version.unwrap_or_default(),
-        card.runner
-    );
+    let client = card.client.title.clone() + &version.unwrap_or_default();
+    let _ = writeln!(text, "{client}, judged by runner {}", card.runner);
     let mut part = None;
     for case in &card.cases {
         if part.replace(case.part) != Some(case.part) {

@@ -6,18 +6,16 @@ use serde::{Deserialize, Serialize};
 /// The most requests of a run, and tokens of a prompt or an answer.
 const MOST: u64 = 1_000_000_000;
 
-/// The part that a case belongs to.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// The load that the client offers.
-    Load,
-    /// Streams whose truth is known.
-    Streams,
-    /// Faults, and which replies count as successes.
-    Faults,
+model::words! {
+    /// The part that a case belongs to.
+    pub enum Part {
+        /// The load that the client offers.
+        Load = "load",
+        /// Streams whose truth is known.
+        Streams = "streams",
+        /// Faults, and which replies count as successes.
+        Faults = "faults",
+    }
 }
 
 /// The work that a client is asked to do.
@@ -57,9 +55,7 @@ fn one_seed() -> Vec<u64> {
 }
 
 /// A distribution of the times between requests.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// All the same.
@@ -99,36 +95,22 @@ model::words! {
     }
 }
 
-/// The verdict on a figure.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Within the case's tolerance of its own definition.
-    #[default]
-    Exact,
-    /// Further off, but within the error that the client states.
-    WithinStatedError,
-    /// Exact by another definition than the client claims.
-    AnotherDefinition,
-    /// Exact by no definition.
-    Wrong,
+model::words! {
+    /// The verdict on a figure.
+    pub enum Verdict {
+        /// Within the case's tolerance of its own definition.
+        Exact = "exact",
+        /// Further off, but within the error that the client states.
+        WithinStatedError = "within-stated-error",
+        /// Exact by another definition than the client claims.
+        AnotherDefinition = "another-definition",
+        /// Exact by no definition.
+        Wrong = "wrong",
+    }
+    default Exact
 }
 
 impl Verdict {
-    /// Its name as people read it.
     pub fn label(self) -> &'static str {
         match self {
             Verdict::Exact => "exact",
@@ -175,15 +157,13 @@ pub struct ByDefinition {
     pub value: f64,
 }
 
-/// Checks a number of requests or of tokens, so that sums of them stay within bounds. Errors: the
-/// number that was expected.
+/// Checks a number of requests or tokens, so that sums are bounded. Errors: the expected number.
 pub(crate) fn few(number: u64) -> Result<(), String> {
     let fits = (number <= MOST).then_some(());
     fits.ok_or_else(|| format!("expected at most {MOST}, found {number}"))
 }
 
 impl Part {
-    /// Its name as people read it.
     pub fn title(self) -> &'static str {
         match self {
             Part::Load => "Offered load",
