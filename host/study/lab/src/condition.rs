@@ -41,9 +41,7 @@ impl Condition {
             condition.expression.push_str(&jinja);
             rest = &rest[part.len()..];
         }
-        Environment::empty()
-            .compile_expression(&condition.expression)
-            .map_err(|error| message(&error))?;
+        Environment::empty().compile_expression(&condition.expression).map_err(message)?;
         Ok(condition)
     }
 
@@ -86,7 +84,7 @@ impl Condition {
             .collect();
         let expression = environment.compile_expression(&self.expression);
         let value = expression.and_then(|expression| expression.eval(values));
-        value.map(|value| value.is_true()).map_err(|error| message(&error))
+        value.map(|value| value.is_true()).map_err(message)
     }
 }
 
@@ -98,7 +96,7 @@ fn identifier(name: &str) -> String {
     name.replace(['-', '.'], "_")
 }
 
-fn message(error: &Error) -> String {
+fn message(error: Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 

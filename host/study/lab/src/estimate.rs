@@ -3,7 +3,8 @@
 use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::journal::{Outcome, Results};
-use crate::strategy;
+use crate::judge::Sides;
+use crate::strategy::study_by;
 use crate::study::{Scenario, Start};
 use model::duration::roughly;
 use statistics::median;
@@ -35,12 +36,11 @@ impl Timing {
             let seconds = measured.or(scenario.seconds);
             runs.extend(seconds.map(|seconds| (scenario.name.clone(), seconds)));
         }
-        let starts = results.starts.iter();
+        let start =
+            |(trial, all): (&TrialId, &Vec<f64>)| Some((trial.clone(), median(all.clone())?));
         Timing {
             runs,
-            starts: starts
-                .filter_map(|(trial, all)| Some((trial.clone(), median(all.clone())?)))
-                .collect(),
+            starts: results.starts.iter().filter_map(start).collect(),
             start: median(results.starts.values().flatten().copied().collect()),
         }
     }
@@ -68,15 +68,13 @@ pub struct Remaining {
     pub seconds: Option<f64>,
 }
 
-/// The progress of a lab.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Runs that ended.
     pub done: usize,
     /// Seconds that were spent.
     pub seconds: f64,
-    /// The rest of the present stage of each study; of studies that have not begun, their first
-    /// stage.
+    /// The rest of each study's present stage, or of its first if it has not begun.
     pub stage: Remaining,
 }
 
@@ -99,8 +97,8 @@ pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progres
 
 /// The starts that the present stage of each study still needs.
 pub fn stage(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Start> {
-    let models = 0..lab.models.len();
-    models.flat_map(|model| strategy::study(lab, model, scenarios, results).pending).collect()
+    let (sides, timing) = (Sides { lab, scenarios, results }, Timing::new(scenarios, results));
+    (0..lab.models.len()).flat_map(|model| study_by(sides, model, &timing).pending).collect()
 }
 
 /// Counts starts and their runs, and estimates their time.

@@ -49,8 +49,7 @@ pub struct Trial {
     pub choice: Vec<usize>,
     /// The present options, with their values.
     pub settings: Vec<(String, Value)>,
-    /// The command line, whose only placeholders are {port} and {host}; none for an engine that
-    /// runs already.
+    /// The command line, whose only placeholders are {port} and {host}; none if it runs already.
     pub launch: Option<Vec<String>>,
     /// Environment variables, with references to ours.
     pub env: Vec<(String, String)>,
@@ -139,8 +138,7 @@ impl Lab {
             "model": with.served_name(),
             "set": set,
         });
-        // A trial's id does not depend on its secrets, so a page that is drawn without them has the
-        // same ids.
+        // A trial's id does not depend on its secrets: a page without them has the same.
         let id = match &self.hidden {
             Some(hidden) => hidden.new_trial(place, model, choice.clone(), Vec::new()).id,
             None => TrialId(digest([identity.to_string().as_str()])[..12].to_owned()),
@@ -163,8 +161,7 @@ impl Lab {
         self.trial(engine, model, &rows(&self.engines[engine]))
     }
 
-    /// Every combination of values of every engine with a model, the baselines of each engine
-    /// first.
+    /// All combinations of values of every engine with a model, each engine's baseline first.
     pub fn matrix(&self, model: usize) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (place, engine) in self.engines_with(model) {
@@ -186,8 +183,7 @@ impl Lab {
         merged(trials)
     }
 
-    /// Lists the trials that differ from one in the values of one dimension, in the order of the
-    /// file.
+    /// The trials that differ from one in one dimension's value, in the order of the file.
     pub fn variations(&self, from: &Trial, dimension: usize) -> Vec<Trial> {
         let engine = &self.engines[from.engine];
         let own = from.choice[dimension];
@@ -206,21 +202,17 @@ impl Lab {
         engines.filter(move |(_, engine)| engine.models.contains(&model))
     }
 
-    /// Names a trial in tables: the engine where there are several, and how it differs from
-    /// the engine's baseline.
+    /// Names a trial in tables: its engine among several, and its difference from the baseline.
     pub fn label(&self, trial: &Trial) -> String {
         let engine = &self.shown().engines[trial.engine];
-        let mut parts = Vec::new();
         let baseline = normal(engine, &rows(engine));
-        for ((dimension, row), usual) in engine.dimensions.iter().zip(&trial.choice).zip(&baseline)
-        {
-            if row != usual {
-                let values = dimension.options.iter().zip(&dimension.rows[*row]);
-                parts.extend(
-                    values.map(|(option, value)| format!("{} {}", option.name, shown(value))),
-                );
-            }
-        }
+        let chosen = engine.dimensions.iter().zip(&trial.choice).zip(&baseline);
+        let differing = chosen.filter(|((_, row), usual)| row != usual);
+        let parts = differing.flat_map(|((dimension, row), _)| {
+            let values = dimension.options.iter().zip(&dimension.rows[*row]);
+            values.map(|(option, value)| format!("{} {}", option.name, shown(value)))
+        });
+        let parts: Vec<String> = parts.collect();
         let differs = if parts.is_empty() { "baseline".to_owned() } else { parts.join(", ") };
         if self.engines.len() == 1 { differs } else { format!("{}: {differs}", engine.name) }
     }
@@ -281,14 +273,12 @@ fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize
     dimensions.filter(|(dimension, _)| applies(dimension)).collect()
 }
 
-/// A choice in which options that do not apply have their baseline, so that equal trials have equal
-/// choices.
+/// A choice with the baseline of inapplicable options, so that equal trials have equal choices.
 fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
     let active = active(engine, choice);
     let is_active =
         |dimension: &Dimension| active.iter().any(|(known, _)| std::ptr::eq(*known, dimension));
-    let dimensions = engine.dimensions.iter().zip(choice);
-    dimensions
+    (engine.dimensions.iter().zip(choice))
         .map(|(dimension, row)| if is_active(dimension) { *row } else { dimension.baseline })
         .collect()
 }
@@ -396,8 +386,7 @@ impl Trial {
         Some(self.launch.as_ref()?.iter().map(finish).collect())
     }
 
-    /// The command that prints the engine's version, with its placeholders filled in; none if the
-    /// file names none.
+    /// The filled-in command that prints the engine's version; none if the file names none.
     pub fn version_command(&self, engine: &Engine) -> Option<Vec<String>> {
         let finish = |word: &String| {
             template::finished(word, |name| {
@@ -477,13 +466,9 @@ mod tests {
             [("HF_TOKEN", "{port}HF_TOKEN"), ("OTHER_TOKEN", "abc"), ("URL", "127.0.0.1:{port}P")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(trial.environment(engine, ours).unwrap(), wanted);
-        assert_eq!(
-            trial.environment(engine, |_| None).unwrap_err(),
-            "the variable HF_TOKEN is not set"
-        );
-        assert_eq!(
-            trial.recorded(engine),
-            "HF_TOKEN=\"${HF_TOKEN}\" OTHER_TOKEN=[redacted] URL=\"127.0.0.1:${P}\" serve --api-key [redacted] --port=8000"
-        );
+        let expected = "the variable HF_TOKEN is not set";
+        assert_eq!(trial.environment(engine, |_| None).unwrap_err(), expected);
+        let expected = "HF_TOKEN=\"${HF_TOKEN}\" OTHER_TOKEN=[redacted] URL=\"127.0.0.1:${P}\" serve --api-key [redacted] --port=8000";
+        assert_eq!(trial.recorded(engine), expected);
     }
 }

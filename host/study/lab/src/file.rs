@@ -35,7 +35,6 @@ model::words! {
     default Space
 }
 
-/// A lab, as its file describes it.
 #[derive(Clone, Debug)]
 pub struct Lab {
     pub name: String,
@@ -56,7 +55,6 @@ pub struct Lab {
     pub set_for: ConfigTable,
     /// The objective of the best trial; nothing is chosen without it.
     pub objective: Option<Objective>,
-    /// The limits at which the lab ends.
     pub budget: Budget,
     /// The cost of an hour of the machine.
     pub per_hour: Option<f64>,
@@ -73,8 +71,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The file's text without its secrets and comments: a lab file too, whose trials have the same
-    /// ids.
+    /// The file's text without its secrets and comments: a lab file with the same ids of trials.
     pub fn kept(&self) -> &str {
         &self.kept
     }
@@ -82,6 +79,10 @@ impl Lab {
     /// The lab as it may be shown: the same trials, with marks in the places of secrets.
     pub fn shown(&self) -> &Lab {
         self.hidden.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn is_maximized(&self) -> bool {
+        self.objective.as_ref().is_none_or(|objective| objective.is_maximized)
     }
 
     /// Keys that are laid over the scenario with that file name, such as `sharegpt`, after the keys
@@ -119,7 +120,6 @@ impl Model {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub name: String,
-    /// Its place in the file.
     pub place: Place,
     /// The backend plugin; the scenario's if absent.
     pub backend: Option<String>,
@@ -133,15 +133,10 @@ pub struct Engine {
     pub dir: Option<String>,
     /// The address that it listens on.
     pub host: String,
-    /// The port that it listens on.
     pub port: u16,
-    /// The address of its server.
     pub base_url: String,
-    /// The longest time until it answers.
     pub ready_timeout: Duration,
-    /// The longest time until it ends.
     pub stop_timeout: Duration,
-    /// A command that prints its version.
     pub version_command: Option<Vec<String>>,
     pub flags: Flags,
     /// Options that are varied, and options that always have one value.
@@ -162,9 +157,7 @@ pub struct Dimension {
     pub rows: Vec<Vec<Value>>,
     /// The row that the baseline has.
     pub baseline: usize,
-    /// The condition under which it applies.
     pub when: Option<Condition>,
-    /// Its place in the file.
     pub place: Place,
 }
 
@@ -172,7 +165,6 @@ pub struct Dimension {
 #[derive(Clone, Debug)]
 pub struct OptionKind {
     pub name: String,
-    /// True if it is an environment variable.
     pub is_env: bool,
     /// The value for which nothing is written.
     pub omit: Option<Value>,
@@ -181,7 +173,6 @@ pub struct OptionKind {
 }
 
 impl Dimension {
-    /// True if there is more than one value to try.
     pub fn is_varied(&self) -> bool {
         self.rows.len() > 1
     }

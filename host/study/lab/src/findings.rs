@@ -279,11 +279,12 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
         Next::Done(LabEnd::Budget) => Some("its budget is spent".to_owned()),
         Next::Run(starts) => Some(format!("{} starts of engines come next", starts.len())),
     };
-    let timing = Timing::new(scenarios, results);
-    let mut studies: Vec<Study> = (0..lab.models.len())
-        .map(|model| strategy::study(lab, model, scenarios, results))
-        .collect();
-    studies.iter_mut().for_each(|study| to_show(study, scenarios, &timing));
+    let (sides, timing) = (Sides { lab, scenarios, results }, Timing::new(scenarios, results));
+    let studies = (0..lab.models.len()).map(|model| {
+        let mut study = strategy::study_by(sides, model, &timing);
+        to_show(&mut study, scenarios, &timing);
+        report(sides, &study)
+    });
     let objective = lab.objective.as_ref();
     let failures: usize = results.failures.values().map(Vec::len).sum();
     LabReport {
@@ -331,11 +332,10 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
             })
             .collect(),
         left: estimate::progress(lab, scenarios, results).stage,
-        studies: studies.iter().map(|study| report(lab, scenarios, results, study)).collect(),
+        studies: studies.collect(),
     }
 }
 
-/// Keys and values without secrets.
 fn without_secrets(
     values: impl IntoIterator<Item = (String, serde_json::Value)>,
 ) -> BTreeMap<String, serde_json::Value> {
@@ -347,32 +347,26 @@ fn without_secrets(
     }
 }
 
-fn report(lab: &Lab, scenarios: &[Scenario], results: &Results, study: &Study) -> StudyReport {
-    let tables = Tables::new(lab, scenarios, results, study);
+fn report(sides: Sides<'_>, study: &Study) -> StudyReport {
+    let tables = Tables::new(sides, study);
     let against = tables.against_baseline();
+    let alike = against.iter().filter(|row| row.judgement == Judgement::NoDifference);
     StudyReport {
-        model: lab.models[study.model].name.clone(),
-        conclusion: conclusion::conclusion(lab, study),
-        trials: (study.trials.iter())
-            .map(|trial| trial_report(lab, scenarios, results, trial))
-            .collect(),
+        model: sides.lab.models[study.model].name.clone(),
+        conclusion: conclusion::conclusion(sides.lab, study),
+        trials: study.trials.iter().map(|trial| trial_report(sides, trial)).collect(),
         stages: study.stages.clone(),
         options: tables.options(&against),
         curves: tables.curves(),
         pareto: tables.pareto(),
-        not_significant: not_significant(&against),
-        failed: failed(study, results),
+        not_significant: alike.map(|row| row.label.clone()).collect(),
+        failed: failed(study, sides.results),
         drift: tables.drift(),
         against_baseline: against,
     }
 }
 
-fn trial_report(
-    lab: &Lab,
-    scenarios: &[Scenario],
-    results: &Results,
-    trial: &Trial,
-) -> TrialReport {
+fn trial_report(Sides { lab, scenarios, results }: Sides<'_>, trial: &Trial) -> TrialReport {
     let is_current = |finished: &&Finished| {
         let run = &finished.run;
         let same =
@@ -481,17 +475,12 @@ fn round(
     let rows = stage.rows.iter().filter(|row| row.why.is_none());
     let starts = rows.filter_map(|row| trials.iter().find(|trial| trial.id == row.trial));
     let seconds = starts.map(|trial| {
-        let run = |scenario| key(&trial.id, scenario, 1);
-        timing.start(&Start {
-            trial: trial.clone(),
-            round: 1,
-            runs: scenarios.iter().map(run).collect(),
-        })
+        let runs = scenarios.iter().map(|scenario| key(&trial.id, scenario, 1)).collect();
+        timing.start(&Start { trial: trial.clone(), round: 1, runs })
     });
     seconds.sum()
 }
 
-/// The data of the tables.
 struct Tables<'a> {
     pub sides: Sides<'a>,
     pub study: &'a Study,
@@ -501,13 +490,7 @@ struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    pub fn new(
-        lab: &'a Lab,
-        scenarios: &'a [Scenario],
-        results: &'a Results,
-        study: &'a Study,
-    ) -> Self {
-        let sides = Sides { lab, scenarios, results };
+    pub fn new(sides: Sides<'a>, study: &'a Study) -> Self {
         let stages: Vec<(&StageReport, Fits)> = (study.stages.iter())
             .map(|stage| {
                 let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
@@ -568,8 +551,7 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// The least correlation of differences: none between differences of different stages, which
-    /// have no runs in common.
+    /// The least correlation of differences; none across stages, which have no runs in common.
     fn correlation(&self, pairs: &[Option<judge::Pair<'_>>]) -> f64 {
         let mut compared = pairs.iter().flatten();
         let Some((fits, base, _)) = compared.next() else { return 0.0 };
@@ -579,8 +561,7 @@ impl<'a> Tables<'a> {
         trials.map_or(0.0, |trials| fits.starts.correlation(*base, &trials))
     }
 
-    /// A trial's row, not judged yet, with its figures in that stage; else in the trial's last
-    /// stage.
+    /// A trial's row, not judged yet, with its figures in that stage, else in its last one.
     fn row(&self, trial: &Trial, baseline: &Trial, stage: Option<&StageReport>) -> Row {
         let mut own = self.study.stages.iter().rev();
         let row = (stage.and_then(|stage| stage.row(&trial.id)))
@@ -691,12 +672,6 @@ fn dominates(a: &Point, b: &Point, higher: [bool; 2]) -> bool {
         if higher[place] { apart } else { -apart }
     });
     apart.iter().all(|apart| *apart >= 0.0) && apart.iter().any(|apart| *apart > 0.0)
-}
-
-/// The names of trials that show no difference from the baseline.
-fn not_significant(against: &[Row]) -> Vec<String> {
-    let rows = against.iter().filter(|row| row.judgement == Judgement::NoDifference);
-    rows.map(|row| row.label.clone()).collect()
 }
 
 /// Figures over the counted runs of a trial, by scenario and name.

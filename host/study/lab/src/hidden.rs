@@ -17,7 +17,6 @@ const SECRET_TABLES: [&str; 1] = ["headers"];
 /// already known are hidden.
 const WORDS: [&str; 7] = ["name", "about", "exclude", "when", "objective", "scenarios", "strategy"];
 
-/// A lab file without its secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PublicFile {
     /// Its text; a lab file too.
@@ -34,8 +33,7 @@ pub(crate) fn hide(text: &str) -> Option<PublicFile> {
     let mut shown = whole.clone();
     let mut hiding = Hiding::default();
     hiding.value(&mut shown, "", false);
-    // Then hide known secrets wherever else they stand, as in a condition. A secret may contain
-    // another secret.
+    // Then hide known secrets wherever else they stand; a secret may contain another.
     hiding.0.retain(|secret| secret.text.len() >= SHORTEST);
     hiding.0.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
     hiding.known(&mut shown);
@@ -171,7 +169,6 @@ impl Hiding {
         mark
     }
 
-    /// Replaces known secrets by marks.
     fn known(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -282,9 +279,8 @@ max-num-seqs = [1, 2]
         assert!(is_reference("${A}") && is_reference("Bearer ${A}") && is_reference("${A}:${B}"));
         assert!(!is_reference("abc${A}") && !is_reference("${A}abc") && !is_reference(""));
         let hidden = hide("env = { A_KEY = \"x\", B_KEY = \"y\" }\npassword = 1234\n").unwrap();
-        assert_eq!(
-            hidden.text,
-            "password = \"[redacted]\"\n\n[env]\nA_KEY = \"[redacted]\"\nB_KEY = \"[redacted]\"\n"
-        );
+        let expected =
+            "password = \"[redacted]\"\n\n[env]\nA_KEY = \"[redacted]\"\nB_KEY = \"[redacted]\"\n";
+        assert_eq!(hidden.text, expected);
     }
 }

@@ -22,7 +22,6 @@ use crate::measured::Measured;
 use result::figure::FIRST_TOKEN_AFTER;
 use result::finding::Verdict;
 
-/// The format's version.
 pub const VERSION: u32 = 1;
 
 /// The most remarks on a journal's text.
@@ -259,7 +258,6 @@ pub struct Stopped {
     pub end: End,
 }
 
-/// A journal as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
     pub events: Vec<Event>,
@@ -281,8 +279,8 @@ impl Journal {
     pub fn read(bytes: &[u8]) -> Result<Journal, String> {
         let mut journal = Journal::default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-        for (place, line) in lines.iter().enumerate() {
-            let is_last = place + 1 == lines.len();
+        for (number, line) in (1..).zip(&lines) {
+            let is_last = number == lines.len();
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -290,8 +288,7 @@ impl Journal {
             match serde_json::from_slice::<Event>(line) {
                 Ok(Event::Began(began)) if began.version != VERSION => {
                     return Err(format!(
-                        "line {}: it has version {} of the format; this program reads version {VERSION}",
-                        place + 1,
+                        "line {number}: it has version {} of the format; this program reads version {VERSION}",
                         began.version
                     ));
                 }
@@ -299,13 +296,13 @@ impl Journal {
                 // before the next line.
                 Ok(event) => journal.events.push(event),
                 Err(_) if is_last => journal.notes.push(format!(
-                    "line {} was cut off while it was written, and is left out",
-                    place + 1
+                    "line {number} was cut off while it was written, and is left out"
                 )),
                 Err(_) if journal.notes.len() >= MOST_NOTES => {}
-                Err(error) => journal
-                    .notes
-                    .push(format!("line {} is no event, and is left out: {error}", place + 1)),
+                Err(error) => {
+                    let note = format!("line {number} is no event, and is left out: {error}");
+                    journal.notes.push(note);
+                }
             }
         }
         match journal.notes.first().filter(|_| journal.events.is_empty() && lines.len() > 1) {
@@ -321,8 +318,7 @@ impl Journal {
     }
 }
 
-/// The whole lines of a journal's text: without a torn last line. Cut the file to this
-/// length before appending.
+/// The text without a torn last line. Cut the file to this length before appending.
 pub fn whole(text: &[u8]) -> &[u8] {
     let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
@@ -344,8 +340,7 @@ pub struct Results {
     pub starts: BTreeMap<TrialId, Vec<f64>>,
     /// Starts of engines that answered and whose process the lab started, in order.
     pub ready: Vec<Ready>,
-    /// For these, by their place, the seconds from the start of the process until the first token
-    /// of a run.
+    /// For these, by their place, the seconds from the process's start until a run's first token.
     pub first_tokens: BTreeMap<usize, f64>,
     /// The facts about each trial's engine, from its last start.
     pub facts: BTreeMap<TrialId, Facts>,
@@ -360,7 +355,6 @@ pub struct Results {
 }
 
 impl Results {
-    /// Adds up the events.
     pub fn from_events(events: &[Event]) -> Self {
         let mut results = Results::default();
         events.iter().for_each(|event| results.add(event));
@@ -459,9 +453,8 @@ pub(crate) fn ended(end: &End) -> String {
     text
 }
 
-/// The most useful line of a log about why a program ended: the last line that names an error, or
-/// the last of all. Lines after an error are often advice, a summary or a second error that follows
-/// from the first.
+/// The most useful line of a log about why a program ended: the last that names an error, or the
+/// last of all. After an error, lines are often advice, a summary or an error that follows.
 fn telling(log: &[String]) -> Option<&str> {
     const ERRORS: [&str; 8] = [
         "error:",
@@ -513,7 +506,6 @@ mod telling_tests {
     }
 }
 
-/// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'r> {
     /// Nothing that counts: this attempt is to be made.

@@ -138,6 +138,7 @@ pub struct ScenarioRow {
 }
 
 /// The source of the figures of trials.
+#[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub lab: &'a Lab,
     pub scenarios: &'a [Scenario],
@@ -229,9 +230,7 @@ impl<'a> Sides<'a> {
 
     /// The objective's figure for its logarithm.
     fn figure(&self, log: f64) -> f64 {
-        let is_maximized =
-            self.lab.objective.as_ref().is_none_or(|objective| objective.is_maximized);
-        if is_maximized { log.exp() } else { (-log).exp() }
+        if self.lab.is_maximized() { log.exp() } else { (-log).exp() }
     }
 }
 
@@ -287,8 +286,7 @@ impl Errors {
     }
 }
 
-/// A difference between two trials of a stage, by their places: the stage's fits, the reference,
-/// the trial.
+/// A difference of two trials, by their places: the stage's fits, the reference, the trial.
 pub(crate) type Pair<'f> = (&'f Fits, usize, usize);
 
 /// Judges rows by their differences, all together; rows without a difference stay unchanged.
@@ -300,10 +298,8 @@ pub(crate) fn judge(
     errors: &Errors,
 ) -> Option<Noise> {
     let apart = |pick: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
-        (pairs
-            .iter()
-            .map(|pair| pair.and_then(|(fits, base, trial)| pick(fits).apart(base, trial))))
-        .collect()
+        let one = |(fits, base, trial): Pair<'_>| pick(fits).apart(base, trial);
+        pairs.iter().map(|pair| pair.and_then(one)).collect()
     };
     let starts = apart(&|fits| &fits.starts);
     let many = starts.iter().flatten().count();
@@ -356,13 +352,12 @@ pub(crate) fn stage(
     let fits = Fits::new(sides, &trials, &all, is_out);
     let errors = before.and(&fits);
     let each = planned.trials.iter().zip(ruled).enumerate();
-    let mut rows: Vec<Row> = each
-        .map(|(place, (trial, ruled))| {
-            let row = sides.row(trial, &all);
-            let level = fits.starts.level(place).map(|log| sides.figure(log)).or(row.level);
-            Row { why: ruled.why.clone(), constraints: ruled.held.clone(), level, ..row }
-        })
-        .collect();
+    let rows = each.map(|(place, (trial, ruled))| {
+        let row = sides.row(trial, &all);
+        let level = fits.starts.level(place).map(|log| sides.figure(log)).or(row.level);
+        Row { why: ruled.why.clone(), constraints: ruled.held.clone(), level, ..row }
+    });
+    let mut rows: Vec<Row> = rows.collect();
     let compared: Vec<usize> = (1..rows.len()).filter(|place| !is_out(*place)).collect();
     let pairs: Vec<Option<Pair<'_>>> = (0..rows.len())
         .map(|place| compared.contains(&place).then_some((&fits, 0, place)))
@@ -401,8 +396,7 @@ impl Row {
         self.why.is_none() && self.level.is_some()
     }
 
-    /// True if it can be recommended: its mean meets every constraint, whether that is shown or
-    /// not.
+    /// True if it can be recommended: its mean meets every constraint, shown or not.
     pub fn may_win(&self) -> bool {
         self.is_eligible() && self.constraints.iter().all(|held| held.is_within)
     }
@@ -437,8 +431,7 @@ impl StageReport {
         self.rows.iter().rev().filter(may_win).max_by(|a, b| level(a).total_cmp(&level(b)))
     }
 
-    /// The trial that is most probably better than the first, though that is not shown; fresh runs
-    /// may show it.
+    /// The trial that is most probably better than the first; fresh runs may show that it is.
     pub fn most_promising(&self) -> Option<&Row> {
         let likely = |row: &&Row| {
             let is_shown = matches!(row.judgement, Judgement::NoDifference | Judgement::Better);
@@ -463,12 +456,9 @@ impl StageReport {
         let others: Vec<usize> = (0..trials.len())
             .filter(|place| *place != base && kept[*place].judgement != Judgement::Reference)
             .collect();
-        let residual = errors.map(|errors| errors.starts);
-        let family = Family::new(
-            others.len(),
-            fits.starts.correlation(base, &others),
-            residual.unwrap_or(fits.starts.residual()),
-        );
+        let residual = errors.map_or(fits.starts.residual(), |errors| errors.starts);
+        let correlation = fits.starts.correlation(base, &others);
+        let family = Family::new(others.len(), correlation, residual);
         let is_shown = |place: &usize| {
             let apart = fits.starts.apart(base, *place);
             let p = apart.and_then(|apart| family.gain(&apart).probability);

@@ -2,7 +2,6 @@
 //!
 //! [`read`](crate::read) reads them; a test holds the two together.
 
-/// A key of a lab file.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// The table that it stands in; empty at the top.

@@ -2,15 +2,13 @@
 //! above all readers, so the test is here; the cases are data, in `result/src/limit/cases.toml`.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use serde::Deserialize;
 
 use crate::objective::Constraint;
 use compare::Condition;
 use compare::until::Until;
-use result::limit::{Difference, LimitError};
+use result::limit::Difference;
 use result::metric::Objective;
 use result::threshold::Threshold;
 use search::slo::Limit;
@@ -39,7 +37,6 @@ struct Wrong {
     texts: BTreeMap<User, Vec<String>>,
 }
 
-/// A reader of limits.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 enum User {
@@ -57,15 +54,10 @@ const USERS: [User; 6] =
 impl User {
     /// The meaning of a limit, or its mistake, as text.
     fn read(self, text: &str) -> Result<String, String> {
-        fn as_written<T: FromStr<Err = LimitError> + Display>(
-            text: &str,
-        ) -> Result<String, String> {
-            Ok(text.parse::<T>()?.to_string())
-        }
         match self {
-            User::Threshold => as_written::<Threshold>(text),
-            User::Slo => as_written::<Limit>(text),
-            User::Until => as_written::<Until>(text),
+            User::Threshold => Ok(text.parse::<Threshold>()?.to_string()),
+            User::Slo => Ok(text.parse::<Limit>()?.to_string()),
+            User::Until => Ok(text.parse::<Until>()?.to_string()),
             User::Goodput => {
                 let Objective { metric, at_most_ms } = text.parse()?;
                 Ok(format!("{metric} <= {at_most_ms} ms"))
@@ -103,9 +95,8 @@ fn readers_of_limits_agree_on_values_and_mistakes() {
         each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text.clone()))).collect()
     };
     let read = cases.read.iter().flat_map(|case| {
-        texts(&case.texts)
-            .into_iter()
-            .map(move |(user, text)| (user, text, Ok(case.meaning.clone())))
+        let texts = texts(&case.texts).into_iter();
+        texts.map(move |(user, text)| (user, text, Ok(case.meaning.clone())))
     });
     let wrong = cases.wrong.iter().flat_map(|case| {
         texts(&case.texts).into_iter().map(move |(user, text)| {

@@ -78,8 +78,7 @@ impl Measured {
     /// first token of a run, warm-up included. `None` if the lab did not start the engine.
     pub fn started(mut self, ready: Option<f64>, first_token: Option<f64>) -> Self {
         for (name, seconds) in [(READY_AFTER, ready), (FIRST_TOKEN_AFTER, first_token)] {
-            let number = seconds.map(|seconds| (name.to_owned(), Number(seconds)));
-            self.figures.extend(number);
+            self.figures.extend(seconds.map(|seconds| (name.to_owned(), Number(seconds))));
         }
         self
     }
@@ -165,8 +164,7 @@ mod tests {
         Objective::new("ttft.mean".parse().unwrap(), false, constraints.collect())
     }
 
-    /// Ten requests answered after 50 ms, two of them wrongly; the last of these fails if `fails`
-    /// is set.
+    /// Ten requests answered after 50 ms, two of them wrongly; with `fails`, the last one fails.
     fn run(fails: bool, objective: &Objective) -> Measured {
         let mut run: Vec<_> = (0..10)
             .map(|index| reply(index, 1000, &[(1050, Text, None, 3), (1070, End, None, 0)]))
@@ -199,10 +197,8 @@ mod tests {
         let lossy = run(true, &objective);
         assert_eq!(lossy.named("ttft.mean"), Some(50.0));
         let broken = objective.broken(&lossy);
-        assert!(
-            broken[0].starts_with("ttft.p99 is infinite, because requests failed"),
-            "{broken:?}"
-        );
+        let infinite = "ttft.p99 is infinite, because requests failed";
+        assert!(broken[0].starts_with(infinite), "{broken:?}");
         // The file does not state this constraint, but it holds.
         let success =
             "requests.success-share is 0.9000, but `requests.success-share >= 99%` must hold";
@@ -234,8 +230,7 @@ mod tests {
         );
     }
 
-    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond the limit,
-    /// which shows nothing.
+    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five beyond it show nothing.
     #[test]
     fn constraints_are_on_the_mean_over_rounds() {
         let objective = objective(&["ttft.p99 < 2s"]);
@@ -254,18 +249,15 @@ mod tests {
         // A mean of 1945 and a deviation of 59.8: Student's 2.160 and 1.350 of 13, times 59.8 /
         // √14, are 56.1.
         assert_eq!(near.rounds, Some(15), "{near:?}");
-        assert_eq!(
-            near.words,
-            "ttft.p99 is 1945 ms on average over 5 rounds, 95 % interval 1871 to 2019 ms: `ttft.p99 < 2s` is not confirmed"
-        );
+        let expected = "ttft.p99 is 1945 ms on average over 5 rounds, 95 % interval 1871 to 2019 ms: `ttft.p99 < 2s` is not confirmed";
+        assert_eq!(near.words, expected);
         let well = compliance(&[1500.0, 1520.0, 1480.0]);
         assert_eq!((well.standing, well.rounds), (Standing::Meets, None));
         let over = compliance(&[2500.0, 2520.0, 2480.0]);
         assert_eq!(over.standing, Standing::Breaks);
-        assert_eq!(
-            over.words,
-            "ttft.p99 is 2500 ms on average over 3 rounds, but `ttft.p99 < 2s` must hold"
-        );
+        let expected =
+            "ttft.p99 is 2500 ms on average over 3 rounds, but `ttft.p99 < 2s` must hold";
+        assert_eq!(over.words, expected);
         // One round shows nothing, and one infinite round is a failure whatever the others are.
         let one = compliance(&[2500.0]);
         assert_eq!((one.standing, one.is_within), (Standing::NotShown, false));

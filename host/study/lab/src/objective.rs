@@ -30,21 +30,17 @@ pub const SUCCESS: &str = "requests.success-share >= 99%";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     pub measure: Figure,
-    /// True if the figure is to be high.
     pub is_maximized: bool,
     pub constraints: Vec<Constraint>,
-    /// The figures of the Pareto front.
     pub pareto: [Figure; 2],
 }
 
 impl Objective {
-    /// An objective with these constraints, and with the default one on the success share unless
-    /// they have one.
+    /// An objective with these constraints, and the default one if none is on the success share.
     pub fn new(measure: Figure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
         let is_success = |constraint: &Constraint| {
             let measure = constraint.measure().map(|measure| measure.to_string());
-            ["requests.success-share", "requests.failed"]
-                .contains(&measure.as_deref().unwrap_or(""))
+            matches!(measure.as_deref(), Some("requests.success-share" | "requests.failed"))
         };
         if !constraints.iter().any(is_success) {
             constraints.extend(SUCCESS.parse::<Constraint>());
@@ -95,10 +91,8 @@ impl fmt::Display for Objective {
     }
 }
 
-/// A condition that a figure must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// The limit.
     pub(crate) threshold: Threshold,
     /// The text as written: `99.9%` is not shown as `0.9990000000000001`.
     text: String,
@@ -124,10 +118,8 @@ pub(crate) struct Compliance {
     pub standing: Standing,
     /// True if the mean meets it, or of a verdict every run.
     pub is_within: bool,
-    /// The figure over the runs; absent for a verdict, and where it is infinite or was not
-    /// measured.
+    /// The figure over the runs; absent for a verdict, and if infinite or not measured.
     pub figure: Option<Spread>,
-    /// The standing as text.
     pub words: String,
     /// Rounds that would show it in nine of ten cases, if the mean is the truth; absent beyond
     /// [`MOST_ROUNDS`] and where it is shown.
@@ -180,16 +172,10 @@ impl Constraint {
             Some([false, false]) => Standing::Breaks,
             _ => Standing::NotShown,
         };
-        let rounds = figure
-            .filter(|_| standing == Standing::NotShown)
-            .and_then(|figure| rounds(&figure, limit));
-        Compliance {
-            standing,
-            is_within,
-            figure,
-            words: self.statement(measure, figure, standing, is_within),
-            rounds,
-        }
+        let unsure = figure.filter(|_| standing == Standing::NotShown);
+        let rounds = unsure.and_then(|figure| rounds(&figure, limit));
+        let words = self.statement(measure, figure, standing, is_within);
+        Compliance { standing, is_within, figure, words, rounds }
     }
 
     /// A verdict has no mean: every run must have it.
@@ -225,16 +211,15 @@ impl Constraint {
             format!(", 95 % interval {} to {high}", stat::figures(low))
         });
         let interval = interval.unwrap_or_default();
-        match (standing, is_within) {
-            (Standing::Meets, _) => format!("{measure} is {mean}{over}: `{self}` holds"),
-            (Standing::NotShown, true) => {
-                format!("{measure} is {mean}{over}{interval}: `{self}` is not confirmed")
-            }
+        let end = match (standing, is_within) {
+            (Standing::Meets, _) => format!(": `{self}` holds"),
+            (Standing::NotShown, true) => format!("{interval}: `{self}` is not confirmed"),
             (Standing::NotShown, false) if figure.repeats > 1 => {
-                format!("{measure} is {mean}{over}{interval}: `{self}` is not refuted")
+                format!("{interval}: `{self}` is not refuted")
             }
-            _ => format!("{measure} is {mean}{over}, but `{self}` must hold"),
-        }
+            _ => format!(", but `{self}` must hold"),
+        };
+        format!("{measure} is {mean}{over}{end}")
     }
 }
 

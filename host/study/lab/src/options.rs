@@ -12,9 +12,8 @@ use reader::{Config, ConfigEntry, ConfigTable, ConfigValue, Located, Place, Prob
 
 const MOST_VALUES: usize = 200;
 
-/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
-/// Also gives the names of unreadable options: a condition on one of these is not reported as a
-/// second mistake.
+/// Reads `options`, `env-options`, `linked` and `baseline`; `env` are the other variables. Also
+/// gives the names of unreadable options: a condition on one is no second mistake.
 pub(crate) fn read(
     t: &mut Reader<'_, '_>,
     env: &[(String, String)],
@@ -122,12 +121,9 @@ fn long_form(
         )));
     }
     let Some(values) = config.get("values") else {
-        t.report(
-            Problem::new(format!(
-                "`{path}`: expected a value, a list of values, or a table with `values`"
-            ))
-            .at(config.place.clone(), "`values` is missing"),
-        );
+        let message =
+            format!("`{path}`: expected a value, a list of values, or a table with `values`");
+        t.report(Problem::new(message).at(config.place.clone(), "`values` is missing"));
         return None;
     };
     let Config::List(items) = &values.value.value else {
@@ -152,7 +148,6 @@ fn long_form(
     Some(values)
 }
 
-/// A text, or a problem.
 fn text(t: &Reader<'_, '_>, path: &str, value: &ConfigValue) -> Option<Located<String>> {
     match &value.value {
         Config::Scalar(Value::String(text)) if !text.is_empty() => {
@@ -194,12 +189,9 @@ fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) 
     let wanted = value.value.to_json();
     let found = values.iter().position(|value| is_same(value, &wanted));
     if found.is_none() {
-        let known: Vec<String> = values.iter().map(shown).collect();
-        let message = format!(
-            "`{path}`: expected one of the values {}, found {}",
-            list(&known),
-            shown(&wanted)
-        );
+        let known = list(&values.iter().map(shown).collect::<Vec<_>>());
+        let wanted = shown(&wanted);
+        let message = format!("`{path}`: expected one of the values {known}, found {wanted}");
         t.report(Problem::new(message).at(value.place.clone(), "not one of the values"));
     }
     found
@@ -255,11 +247,9 @@ fn check_names(t: &Reader<'_, '_>, dimensions: &[Dimension], env: &[(String, Str
     for dimension in dimensions {
         for name in names(dimension) {
             if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
-                t.report(
-                    Problem::new(format!("the option `{name}` occurs twice"))
-                        .at(dimension.place.clone(), "the second")
-                        .at((*first).clone(), "the first"),
-                );
+                let problem = Problem::new(format!("the option `{name}` occurs twice"));
+                let problem = problem.at(dimension.place.clone(), "the second");
+                t.report(problem.at((*first).clone(), "the first"));
             }
             if env.iter().any(|(fixed, _)| fixed == name) {
                 let message =
@@ -278,8 +268,7 @@ fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension],
     let Some(dimension) = dimensions.iter_mut().find(holds) else {
         let near = suggestion(name, all.iter().map(String::as_str));
         let message = format!("`{path}`: there is no option `{name}`{near}");
-        wrong(t, message, &entry.key.place);
-        return;
+        return wrong(t, message, &entry.key.place);
     };
     let place = names(dimension).position(|own| own == name).unwrap_or_default();
     let column: Vec<Value> = dimension.rows.iter().map(|row| row[place].clone()).collect();
@@ -327,8 +316,7 @@ pub(crate) fn texts(table: &ConfigTable, found: &mut Vec<(String, Place)>) {
     }
 }
 
-/// Names that conditions may use: options, and the engine and the model by name; each with one
-/// of its values.
+/// Names for conditions: options, the engine and the model by name, each with one value.
 pub(crate) struct Names {
     known: Vec<(String, Value)>,
     /// Names that exist but have conditions of their own.
@@ -373,15 +361,10 @@ impl Names {
 
     /// Reads a condition and checks its names.
     fn read(&self, t: &Reader<'_, '_>, path: &str, text: &Located<String>) -> Option<Condition> {
-        let report = |message: String, help: Option<String>| {
-            let problem = Problem::new(message).at(text.place.clone(), "in this condition");
-            t.report(match help {
-                Some(help) => problem.help(help),
-                None => problem,
-            });
-        };
+        let problem =
+            |message: String| Problem::new(message).at(text.place.clone(), "in this condition");
         let wrong = |error: String| {
-            report(format!("`{path}`: `{}` is not a condition: {error}", text.value), None);
+            t.report(problem(format!("`{path}`: `{}` is not a condition: {error}", text.value)));
         };
         let condition = Condition::parse(&text.value).map_err(wrong).ok()?;
         let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
@@ -395,7 +378,7 @@ impl Names {
                 let near = suggestion(name, all.iter().copied());
                 format!("`{path}`: there is no option `{name}`{near}")
             };
-            report(message, Some(format!("conditions can name {}", list(&all))));
+            t.report(problem(message).help(format!("conditions can name {}", list(&all))));
         }
         if !unknown.is_empty() {
             return None;
@@ -425,7 +408,6 @@ fn conditions_of(
     found
 }
 
-/// A key that holds conditions.
 pub(crate) fn conditions(
     t: &mut Reader<'_, '_>,
     key: &'static str,

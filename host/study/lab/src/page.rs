@@ -120,8 +120,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
         table.row([row.scenario.as_str().into(), figure, gain_cell(gain)]);
     }
     page.table(table);
-    let baseline = study.trials.first().filter(|own| Some(&own.command) != command);
-    if let Some(baseline) = baseline {
+    if let Some(baseline) = study.trials.first().filter(|own| Some(&own.command) != command) {
         page.say("The baseline's command:");
         page.code("bash", baseline.command.as_str());
     }
@@ -165,11 +164,9 @@ fn setup(page: &mut Document, report: &LabReport) {
         0 => String::new(),
         many => format!(", {many} without an answer"),
     };
+    let (time, runs, many) = (roughly(spent.seconds), spent.runs, spent.starts);
     lines.push(format!(
-        "It took {} for {} runs and {} starts of engines{failed}{cost}.",
-        roughly(spent.seconds),
-        spent.runs,
-        spent.starts
+        "It took {time} for {runs} runs and {many} starts of engines{failed}{cost}."
     ));
     page.list(lines.iter().map(|line| Text::marked(line)).collect());
     if report.objective.is_none() {
@@ -232,13 +229,9 @@ fn starts(report: &LabReport) -> Table {
         let most = seconds.iter().copied().fold(0.0, f64::max);
         let many = seconds.len();
         if let Some(median) = median(seconds) {
-            let figures = [median, least, most].map(|figure| fixed(figure, 2));
-            table.row(
-                [format!("{}{}", trial.label, of_model(report, study)), many.to_string()]
-                    .into_iter()
-                    .chain(figures)
-                    .chain([token]),
-            );
+            let name = format!("{}{}", trial.label, of_model(report, study));
+            let [median, least, most] = [median, least, most].map(|figure| fixed(figure, 2));
+            table.row([name, many.to_string(), median, least, most, token]);
         }
     }
     table
@@ -251,10 +244,8 @@ fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
     }
     page.heading(2, format!("Failures{}", of_model(report, study)));
     for failed in &study.failed {
-        page.paragraph(
-            Text::strong(failed.label.as_str())
-                .then(format!(": {}.", failed.why.trim_end_matches('.'))),
-        );
+        let why = format!(": {}.", failed.why.trim_end_matches('.'));
+        page.paragraph(Text::strong(failed.label.as_str()).then(why));
         if !failed.log.is_empty() {
             page.code("text", failed.log.join("\n"));
         }
@@ -315,10 +306,9 @@ fn suspect(study: &StudyReport) -> Option<String> {
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let names: Vec<String> =
         counts.iter().take(4).map(|(name, count)| format!("`{name}` ({count})")).collect();
-    let names = if names.is_empty() {
-        String::new()
-    } else {
-        format!("; their findings: {}", names.join(", "))
+    let names = match names.join(", ").as_str() {
+        "" => String::new(),
+        names => format!("; their findings: {names}"),
     };
     let suspect = suspect.len();
     Some(format!(
@@ -331,8 +321,7 @@ fn number(value: f64) -> String {
     number::fixed(value, places(value))
 }
 
-/// Fewer repeats have no useful interval: with two repeats it is some nine times as wide as their
-/// distance.
+/// Fewer repeats have no useful interval: of two it is some nine times as wide as their distance.
 const FEWEST: usize = 3;
 
 /// A mean with half of its interval, to the same place; of too few repeats the mean alone.
@@ -354,7 +343,6 @@ fn figure(name: &str, value: &Spread) -> String {
     if name.ends_with("-share") { number::percent(value.mean) } else { spread(value) }
 }
 
-/// Names the objective's figure.
 fn figure_of(report: &LabReport) -> String {
     let objective = report.objective.as_deref().unwrap_or_default();
     let figure = objective.split_once(' ').map(|(_, figure)| figure);
@@ -373,7 +361,6 @@ fn gain_cell(gain: &Gain) -> Cell {
     }
 }
 
-/// A judgement with its colour.
 fn judgement(standing: Judgement) -> Cell {
     Cell {
         text: standing.label().into(),
@@ -385,7 +372,6 @@ fn judgement(standing: Judgement) -> Cell {
     }
 }
 
-/// The figures of the tables.
 const COLUMNS: [&str; 11] = [
     "requests.success-share",
     "throughput.requests-per-s",

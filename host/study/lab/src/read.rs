@@ -55,7 +55,6 @@ impl Lab {
     }
 }
 
-/// Reports a problem at a place.
 pub(crate) fn wrong(t: &Reader<'_, '_>, message: impl Into<String>, place: &Place) {
     t.report(Problem::new(message).at(place.clone(), "here"));
 }
@@ -84,7 +83,6 @@ fn count(
     })
 }
 
-/// A number above zero.
 fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2]) -> Option<f64> {
     let number = t.number(key, "a number above 0")?;
     if number.value > 0.0 && number.value.is_finite() {
@@ -135,10 +133,8 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let has_cost = t.has("cost");
     let per_hour = t.table("cost", |t| above_zero(t, ["cost.", "per-hour"]));
     if budget.cost.is_some() && !has_cost {
-        t.report(
-            Problem::new("`budget.cost` has no price to count with")
-                .help("state the cost of an hour of the machine: [cost] per-hour = 2.5"),
-        );
+        let problem = Problem::new("`budget.cost` has no price to count with");
+        t.report(problem.help("state the cost of an hour of the machine: [cost] per-hour = 2.5"));
     }
     let models = models(t);
     let engines = engines(t, &models, &set);
@@ -270,11 +266,10 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
             }
             match &entry.value.value {
                 Config::Scalar(value) => drop(all.insert(key.clone(), shown(value))),
-                _ => wrong(
-                    t,
-                    format!("`models.values.{key}`: expected a string or a number"),
-                    &entry.value.place,
-                ),
+                _ => {
+                    let message = format!("`models.values.{key}`: expected a string or a number");
+                    wrong(t, message, &entry.value.place)
+                }
             }
         }
         let path = path.map_or_else(|| name.value.clone(), |path| path.value);
@@ -368,9 +363,7 @@ fn engine(
         let has_options = !dimensions.is_empty() && !is_there;
         check_running(t, &place, own, is_there || base_url.is_some(), has_options);
     }
-    for dimension in &dimensions {
-        check_values(t, dimension, &known);
-    }
+    dimensions.iter().for_each(|dimension| check_values(t, dimension, &known));
     let plain = |words: Located<Vec<Located<String>>>| {
         words.value.into_iter().map(|word| word.value).collect()
     };
@@ -407,20 +400,17 @@ fn check_running(
         "" => "an engine".to_owned(),
         name => format!("the engine `{name}`"),
     };
-    let report = |problem: String, help: &str| {
-        t.report(Problem::new(problem).at(place.clone(), "here").help(help));
+    let report = |mistake: &str, help: &str| {
+        let problem = Problem::new(format!("{engine} has {mistake}"));
+        t.report(problem.at(place.clone(), "here").help(help));
     };
     if !has_address {
-        report(
-            format!("{engine} has neither `launch` nor `base-url`"),
-            "add `launch` to start it, or the `base-url` where it runs already",
-        );
+        let help = "add `launch` to start it, or the `base-url` where it runs already";
+        report("neither `launch` nor `base-url`", help);
     }
     if has_options {
-        report(
-            format!("{engine} has options but no `launch`"),
-            "options are given to an engine when it is started; add `launch`, or leave the options out",
-        );
+        let help = "options are given to an engine when it is started; add `launch`, or leave the options out";
+        report("options but no `launch`", help);
     }
 }
 
@@ -431,13 +421,9 @@ fn check_launch(t: &Reader<'_, '_>, launch: &Located<Vec<Located<String>>>) {
     {
         let split: Vec<String> =
             only.value.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        t.report(
-            Problem::new(
-                "`engines.launch`: expected a list of words, found one string with spaces",
-            )
-            .at(launch.place.clone(), "here")
-            .help(format!("write [{}]", split.join(", "))),
-        );
+        let message = "`engines.launch`: expected a list of words, found one string with spaces";
+        let problem = Problem::new(message).at(launch.place.clone(), "here");
+        t.report(problem.help(format!("write [{}]", split.join(", "))));
     }
     let spots = launch.value.iter().filter(|word| word.value == expand::OPTIONS);
     for word in spots.skip(1) {
@@ -446,16 +432,16 @@ fn check_launch(t: &Reader<'_, '_>, launch: &Located<Vec<Located<String>>>) {
     }
 }
 
+const VISIBLE: &str = "a command line cannot hold variables, because everybody can see it";
+
 fn check_word(t: &Reader<'_, '_>, key: &str, word: &Located<String>, known: &[String]) {
     if word.value == expand::OPTIONS && key == "launch" {
         return;
     }
     if word.value.contains("${") {
-        t.report(
-            Problem::new(format!("`engines.{key}`: a command line cannot hold variables, because everybody can see it"))
-                .at(word.place.clone(), "here")
-                .help("give the engine the variable under [engines.env]"),
-        );
+        let problem = Problem::new(format!("`engines.{key}`: {VISIBLE}"));
+        let problem = problem.at(word.place.clone(), "here");
+        t.report(problem.help("give the engine the variable under [engines.env]"));
     }
     check_placeholders(t, &format!("engines.{key}"), &word.value, &word.place, known);
 }
@@ -470,9 +456,7 @@ fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
         let error = if option.is_env {
             template::variables(&text).err()
         } else {
-            text.contains("${").then(|| {
-                "a command line cannot hold variables, because everybody can see it".to_owned()
-            })
+            text.contains("${").then(|| VISIBLE.to_owned())
         };
         if let Some(error) = error {
             wrong(t, format!("`{key}`: {error}"), &dimension.place);

@@ -17,8 +17,7 @@ use statistics::trend::slope;
 use statistics::twoway::{Contrast, Residual};
 use statistics::{mean_if_any, student};
 
-/// The share of cases in which an interval does not hold the truth, and in which a difference is
-/// shown that does not exist.
+/// The share of cases in which an interval misses the truth, or a false difference is shown.
 pub const OUTSIDE: f64 = 0.05;
 
 /// Differences below this share are due to rounding.
@@ -65,8 +64,7 @@ pub struct Gain {
 /// Differences of several trials from one, which are judged together.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// The standard deviation of a single value, as a logarithm; nothing if there is nothing to
-    /// estimate it from.
+    /// The standard deviation of a single value, as a logarithm, if it can be estimated.
     deviation: Option<f64>,
     freedom: f64,
     dunnett: Dunnett,
@@ -136,8 +134,7 @@ pub struct Noise {
 pub const MOST_ROUNDS: u32 = 100;
 
 impl Noise {
-    /// The true gain, in percent, that a stage with this number of rounds shows in nine of ten
-    /// cases.
+    /// The true gain, in percent, that a stage of so many rounds shows in nine of ten cases.
     pub fn detectable(&self, rounds: u32) -> f64 {
         percent(self.needed(rounds, self.freedom))
     }
@@ -191,8 +188,7 @@ pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     Some(Drift { percent_per_round: percent(slope), probability: found.sure.probability(slope) })
 }
 
-/// Chooses the number of digits after the point in tables: four digits in all, or all before the
-/// point.
+/// The number of digits after the point in tables: four digits in all, or all before the point.
 pub fn places(value: f64) -> usize {
     match value.abs() {
         size if size >= 1000.0 => 0,
@@ -237,8 +233,7 @@ mod tests {
         assert_eq!(drift(&[vec![(1, 2.0)], level(2, 0.1)]), None);
     }
 
-    /// A plan keeps its promise: 14 degrees of freedom, by SciPy's noncentral distribution, miss by
-    /// under 1 %.
+    /// A plan keeps its promise, by SciPy's noncentral distribution: 14 degrees miss by under 1 %.
     #[test]
     fn a_plan_states_the_rounds_to_show_a_gain() {
         let residual = Residual { squares: 14.0 * 1e-4, freedom: 14.0 };

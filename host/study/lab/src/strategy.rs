@@ -23,9 +23,9 @@ use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::{Lab, Strategy};
 use crate::journal::Results;
-use crate::judge::{Judgement, Row, StageReport};
+use crate::judge::{Judgement, Row, Sides, StageReport};
 use crate::stat::OUTSIDE;
-use crate::study::{LabEnd, Next, PlannedStage, Scenario, Start};
+use crate::study::{LabEnd, Next, Scenario, Start};
 use crate::walk::Walk;
 
 /// A model's study, as far as its results go.
@@ -39,16 +39,13 @@ pub struct Study {
     pub trials: Vec<Trial>,
     /// The starts that are to be made next; none if it is done.
     pub pending: Vec<Start>,
-    /// Its decision, if it is done.
     pub decision: Option<Decision>,
     /// True if the budget ends it.
     pub is_spent: bool,
 }
 
-/// The decision of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The kind of answer.
     pub kind: Kind,
     /// The baseline that others are compared with.
     pub baseline: Trial,
@@ -99,12 +96,11 @@ model::words! {
     default Unfinished
 }
 
-/// Decides the next starts, or the end of the lab, from the lab, its scenarios and the measurements
-/// so far.
+/// Decides the next starts, or the end of the lab, from the measurements so far.
 pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
-    let timing = Timing::new(scenarios, results);
+    let (sides, timing) = (Sides { lab, scenarios, results }, Timing::new(scenarios, results));
     for model in 0..lab.models.len() {
-        let study = study_by(lab, model, scenarios, results, &timing);
+        let study = study_by(sides, model, &timing);
         if study.is_spent {
             return Next::Done(LabEnd::Budget);
         }
@@ -117,17 +113,11 @@ pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
 
 /// The study of a model, as far as its results go.
 pub fn study(lab: &Lab, model: usize, scenarios: &[Scenario], results: &Results) -> Study {
-    study_by(lab, model, scenarios, results, &Timing::new(scenarios, results))
+    study_by(Sides { lab, scenarios, results }, model, &Timing::new(scenarios, results))
 }
 
-fn study_by(
-    lab: &Lab,
-    model: usize,
-    scenarios: &[Scenario],
-    results: &Results,
-    timing: &Timing,
-) -> Study {
-    let mut walk = Walk::new(lab, model, scenarios, results);
+pub(crate) fn study_by(sides: Sides<'_>, model: usize, timing: &Timing) -> Study {
+    let mut walk = Walk::new(sides, model);
     let decision = walk.decision();
     let is_spent = walk.is_spent(timing);
     Study {
@@ -148,13 +138,13 @@ struct Choice {
 
 impl Walk<'_> {
     fn decision(&mut self) -> Option<Decision> {
-        let mut baselines = self.lab.engines_with(self.model);
-        let first = baselines.find_map(|(engine, _)| self.lab.baseline(engine, self.model))?;
-        match self.lab.strategy {
+        let lab = self.sides.lab;
+        let mut baselines = lab.engines_with(self.model);
+        let first = baselines.find_map(|(engine, _)| lab.baseline(engine, self.model))?;
+        match lab.strategy {
             Strategy::Matrix => {
-                let trials = self.lab.matrix(self.model);
-                let stage =
-                    self.stage(self.planned("Every combination", trials, self.lab.repeats))?;
+                let trials = lab.matrix(self.model);
+                let stage = self.stage("Every combination", trials, lab.repeats)?;
                 let chosen = self.best(&stage, |_| true);
                 let chosen = chosen.or_else(|| self.promising(&stage));
                 self.conclude(first, chosen, None)
@@ -163,27 +153,19 @@ impl Walk<'_> {
         }
     }
 
-    fn planned(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> PlannedStage {
-        PlannedStage { title: title.to_owned(), trials: crate::expand::merged(trials), rounds }
-    }
-
-    fn is_maximized(&self) -> bool {
-        self.lab.objective.as_ref().is_none_or(|objective| objective.is_maximized)
-    }
-
     fn trial(&self, id: &TrialId) -> Option<Trial> {
         self.trials.iter().find(|trial| trial.id == *id).cloned()
     }
 
     fn best(&mut self, stage: &StageReport, among: impl Fn(&TrialId) -> bool) -> Option<Choice> {
         self.choices.insert(stage.rounds[0]);
-        let row = stage.best_of(among, self.is_maximized())?;
+        let row = stage.best_of(among, self.sides.lab.is_maximized())?;
         self.choice(row, stage)
     }
 
     /// The trial that fresh runs may show to be better, if there is any.
     fn promising(&self, stage: &StageReport) -> Option<Choice> {
-        let row = stage.most_promising().filter(|_| self.lab.confirm > 0)?;
+        let row = stage.most_promising().filter(|_| self.sides.lab.confirm > 0)?;
         self.choice(row, stage)
     }
 
@@ -191,18 +173,18 @@ impl Walk<'_> {
         Some(Choice { trial: self.trial(&row.trial)?, stage: stage.clone() })
     }
 
-    /// Confirms a choice with fresh runs, unless a stage has done so, and returns the study's
-    /// decision.
+    /// Confirms a choice with fresh runs, unless a stage has, and returns the study's decision.
     fn conclude(
         &mut self,
         baseline: Trial,
         chosen: Option<Choice>,
         confirmed: Option<StageReport>,
     ) -> Option<Decision> {
+        let lab = self.sides.lab;
         let Some(choice) = chosen.filter(|choice| choice.trial.id != baseline.id) else {
             let row = self.stages.iter().rev().find_map(|stage| stage.row(&baseline.id)).cloned();
             let is_eligible = row.as_ref().is_some_and(Row::is_eligible);
-            let kind = match (&self.lab.objective, is_eligible) {
+            let kind = match (&lab.objective, is_eligible) {
                 (None, _) => Kind::NoObjective,
                 (Some(_), true) => Kind::NoDifference,
                 (Some(_), false) => Kind::Nothing,
@@ -217,20 +199,18 @@ impl Walk<'_> {
                 ties: Vec::new(),
             });
         };
-        let ties = choice.stage.ties(&self.sides(), self.errors.as_ref(), &choice.trial.id);
+        let ties = choice.stage.ties(&self.sides, self.errors.as_ref(), &choice.trial.id);
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
-        let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
-        let choices = self
-            .choices
-            .iter()
-            .filter(|first| confirmed.as_ref().is_none_or(|stage| stage.rounds[0] != **first));
+        let is_confirmed = confirmed.is_some() || lab.confirm > 0;
+        let confirming = confirmed.as_ref().map(|stage| stage.rounds[0]);
+        let choices = self.choices.iter().filter(|first| Some(**first) != confirming);
         let needed = if is_confirmed { needed(choices.count()) } else { OUTSIDE };
-        let decides = match (confirmed, self.lab.confirm) {
+        let decides = match (confirmed, lab.confirm) {
             (Some(stage), _) => stage,
             (None, 0) => choice.stage.clone(),
             (None, rounds) => {
                 let trials = vec![baseline.clone(), choice.trial.clone()];
-                self.stage(self.planned(CONFIRMATION, trials, rounds))?
+                self.stage(CONFIRMATION, trials, rounds)?
             }
         };
         let baseline_row = decides.row(&baseline.id);
@@ -262,16 +242,15 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// The engine to tune, by its baseline, and the common baseline: the first measured engine's.
     fn engine(&mut self) -> Option<[Trial; 2]> {
-        let lab = self.lab;
-        let baselines =
-            lab.engines_with(self.model).filter_map(|(engine, _)| lab.baseline(engine, self.model));
-        let baselines: Vec<Trial> = baselines.collect();
+        let lab = self.sides.lab;
+        let baselines: Vec<Trial> = (lab.engines_with(self.model))
+            .filter_map(|(engine, _)| lab.baseline(engine, self.model))
+            .collect();
         let first = baselines.first()?.clone();
         if baselines.len() == 1 {
             return Some([first.clone(), first]);
         }
-        let stage =
-            self.stage(self.planned("Choosing the engine", baselines.clone(), lab.repeats))?;
+        let stage = self.stage("Choosing the engine", baselines.clone(), lab.repeats)?;
         let was_measured =
             |trial: &&Trial| stage.row(&trial.id).is_some_and(|row| row.level.is_some());
         let first = baselines.iter().find(was_measured).cloned().unwrap_or(first);
@@ -281,13 +260,14 @@ impl Walk<'_> {
 
     /// The dimensions that can be varied from a trial.
     fn varied(&self, from: &Trial) -> Vec<usize> {
-        let engine = &self.lab.engines[from.engine];
-        let dimensions =
-            (0..engine.dimensions.len()).filter(|place| engine.dimensions[*place].is_varied());
-        dimensions.filter(|place| self.lab.value_in(from, *place).is_some()).collect()
+        let lab = self.sides.lab;
+        let dimensions = &lab.engines[from.engine].dimensions;
+        let varied = (0..dimensions.len()).filter(|place| dimensions[*place].is_varied());
+        varied.filter(|place| lab.value_in(from, *place).is_some()).collect()
     }
 
     fn one_at_a_time(&mut self) -> Option<Decision> {
+        let lab = self.sides.lab;
         let [mut from, baseline] = self.engine()?;
         let mut tried: Vec<usize> = Vec::new();
         let mut chosen: Option<Choice> = None;
@@ -299,14 +279,14 @@ impl Walk<'_> {
                 break;
             }
             let each: Vec<Vec<Trial>> =
-                left.iter().map(|place| self.lab.variations(&from, *place)).collect();
+                left.iter().map(|place| lab.variations(&from, *place)).collect();
             tried.extend(&left);
             let trials: Vec<Trial> = each.iter().flatten().cloned().collect();
             if trials.is_empty() {
                 continue;
             }
             let trials = [from.clone(), baseline.clone()].into_iter().chain(trials).collect();
-            let stage = self.stage(self.planned("Each option alone", trials, self.lab.repeats))?;
+            let stage = self.stage("Each option alone", trials, lab.repeats)?;
             let kept: Vec<(usize, Choice)> = (each.iter())
                 .filter_map(|group| self.best(&stage, |id| group.iter().any(|own| own.id == *id)))
                 .map(|choice| (differing(&from, &choice.trial), choice))
@@ -323,13 +303,9 @@ impl Walk<'_> {
             let choice = match together.filter(|together| together.id != best.trial.id) {
                 None => best,
                 Some(together) => {
-                    let rounds = self.lab.repeats.max(self.lab.confirm);
+                    let rounds = lab.repeats.max(lab.confirm);
                     let trials = vec![baseline.clone(), best.trial.clone(), together];
-                    let stage = self.stage(self.planned(
-                        "The best of each option together",
-                        trials,
-                        rounds,
-                    ))?;
+                    let stage = self.stage("The best of each option together", trials, rounds)?;
                     confirmed = Some(stage.clone());
                     // The best single value stays if the stage shows neither, and the last stage
                     // then decides.
@@ -348,7 +324,7 @@ impl Walk<'_> {
             chosen = Some(Choice { trial: from, stage });
         }
         if chosen.is_none() && self.stages.is_empty() {
-            self.stage(self.planned("The baseline", vec![baseline.clone()], self.lab.repeats))?;
+            self.stage("The baseline", vec![baseline.clone()], lab.repeats)?;
         }
         self.conclude(baseline, chosen, confirmed)
     }
@@ -361,7 +337,7 @@ impl Walk<'_> {
         };
         let mut kept: Vec<&(usize, Choice)> = kept.iter().collect();
         kept.sort_by(|(_, a), (_, b)| level(b).total_cmp(&level(a)));
-        if !self.is_maximized() {
+        if !self.sides.lab.is_maximized() {
             kept.reverse();
         }
         while !kept.is_empty() {
@@ -369,7 +345,7 @@ impl Walk<'_> {
             for (dimension, best) in &kept {
                 choice[*dimension] = best.trial.choice[*dimension];
             }
-            if let Some(trial) = self.lab.trial(from.engine, from.model, &choice) {
+            if let Some(trial) = self.sides.lab.trial(from.engine, from.model, &choice) {
                 return Some(trial);
             }
             kept.pop();

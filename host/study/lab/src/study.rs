@@ -41,28 +41,22 @@ pub struct Start {
     pub runs: Vec<RunKey>,
 }
 
-/// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// These starts, in this order. After each of them the results may ask for others.
     Run(Vec<Start>),
-    /// Nothing.
     Done(LabEnd),
 }
 
-/// The reason why a lab ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabEnd {
-    /// Everything is done.
     Complete,
     /// Its time or its money is spent.
     Budget,
 }
 
-/// A stage to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedStage {
-    /// Its heading.
     pub title: String,
     /// The trials; the others are compared with the first.
     pub trials: Vec<Trial>,

@@ -39,14 +39,10 @@ fn escape(name: &str) -> String {
 }
 
 /// A text with other texts in place of its placeholders, and of its escaped placeholders.
-fn with(
-    text: &str,
-    placeholder: impl Fn(&str) -> String,
-    escaped: impl Fn(&str) -> String,
-) -> String {
+fn with(text: &str, filled: impl Fn(&str) -> String, escaped: impl Fn(&str) -> String) -> String {
     let part = |part| match part {
         Part::Text(text) => text.to_owned(),
-        Part::Name(name) => placeholder(name),
+        Part::Name(name) => filled(name),
         Part::Escaped(name) => escaped(name),
     };
     parts(text).into_iter().map(part).collect()

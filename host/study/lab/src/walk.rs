@@ -19,9 +19,8 @@
 use std::collections::BTreeSet;
 
 use crate::estimate::Timing;
-use crate::expand::{Trial, TrialId};
-use crate::file::Lab;
-use crate::journal::{Cell, Results, RunKey};
+use crate::expand::{Trial, TrialId, merged};
+use crate::journal::{Cell, RunKey};
 use crate::judge::{self, Errors, HeldRow, Ruling, Sides, StageReport};
 use crate::measured::Measured;
 use crate::objective::Standing;
@@ -43,12 +42,9 @@ pub struct SavedLab {
 
 /// A study of one model, as far as its results go.
 pub(crate) struct Walk<'a> {
-    pub lab: &'a Lab,
+    pub sides: Sides<'a>,
     /// Index into `lab.models`.
     pub model: usize,
-    pub scenarios: &'a [Scenario],
-    pub results: &'a Results,
-    /// The stages so far.
     pub stages: Vec<StageReport>,
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
@@ -64,17 +60,10 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Before the first stage.
-    pub fn new(
-        lab: &'a Lab,
-        model: usize,
-        scenarios: &'a [Scenario],
-        results: &'a Results,
-    ) -> Self {
+    pub fn new(sides: Sides<'a>, model: usize) -> Self {
         Walk {
-            lab,
+            sides,
             model,
-            scenarios,
-            results,
             stages: Vec::new(),
             trials: Vec::new(),
             pending: Vec::new(),
@@ -84,9 +73,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A stage: its report once all its runs have ended. Until then `None`, and [`Walk::pending`]
-    /// has the runs.
-    pub fn stage(&mut self, planned: PlannedStage) -> Option<StageReport> {
+    /// The stage's report once all its runs have ended; until then [`Walk::pending`] has the rest.
+    pub fn stage(&mut self, title: &str, trials: Vec<Trial>, rounds: u32) -> Option<StageReport> {
+        let planned = PlannedStage { title: title.to_owned(), trials: merged(trials), rounds };
         let rounds = self.round + 1..=self.round + planned.rounds;
         self.round += planned.rounds;
         for trial in &planned.trials {
@@ -114,40 +103,33 @@ impl<'a> Walk<'a> {
         }
         let is_complete = pending.is_empty();
         let ruled: Vec<Ruling> = out.into_iter().map(|out| out.ruled).collect();
-        let sides = self.sides();
         let before = self.errors.clone().unwrap_or_default();
-        let (report, errors) = judge::stage(&sides, &planned, rounds, &ruled, &before, is_complete);
+        let (report, errors) =
+            judge::stage(&self.sides, &planned, rounds, &ruled, &before, is_complete);
         self.errors = Some(errors);
         self.stages.push(report.clone());
         self.pending = pending;
         is_complete.then_some(report)
     }
 
-    /// The source of the figures of trials.
-    pub(crate) fn sides(&self) -> Sides<'a> {
-        Sides { lab: self.lab, scenarios: self.scenarios, results: self.results }
-    }
-
-    /// Finds the rounds after which a trial is out of a stage, if it is, and its standing to the
-    /// constraints.
+    /// The rounds after which a trial is out of a stage, if it is, and its constraints' standing.
     fn out(&self, trial: &Trial, rounds: std::ops::RangeInclusive<u32>) -> Out {
-        let retries = self.lab.retries;
-        if let Some(why) = self.results.does_not_start(&trial.id, retries) {
+        let Sides { lab, scenarios, results } = self.sides;
+        if let Some(why) = results.does_not_start(&trial.id, lab.retries) {
             return Out::failed(0, why, Vec::new());
         }
-        let sides = self.sides();
+        let held = |runs: &[Vec<&Measured>]| self.sides.held(runs);
         let before: Vec<u32> = (1..*rounds.start()).collect();
-        let counted = |scenario| sides.runs(&trial.id, scenario, &before);
-        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(counted).collect();
+        let counted = |scenario| self.sides.runs(&trial.id, scenario, &before);
+        let mut runs: Vec<Vec<&Measured>> = scenarios.iter().map(counted).collect();
         let mut out = Out::default();
         for round in rounds {
             let mut is_measured = false;
-            for (place, scenario) in self.scenarios.iter().enumerate() {
-                let key = key(&trial.id, scenario, round);
-                match self.results.cell(&key, retries) {
+            for (place, scenario) in scenarios.iter().enumerate() {
+                match results.cell(&key(&trial.id, scenario, round), lab.retries) {
                     Cell::Bad(why) => {
-                        let held = sides.held(&runs);
-                        return Out::failed(round, format!("{}: {why}", scenario.name), held);
+                        let why = format!("{}: {why}", scenario.name);
+                        return Out::failed(round, why, held(&runs));
                     }
                     Cell::Counted(_, measured) => {
                         runs[place].push(measured);
@@ -157,15 +139,15 @@ impl<'a> Walk<'a> {
                 }
             }
             if is_measured && out.since.is_none() {
-                out.ruled.held = sides.held(&runs);
-                out.ruled.why = broken(&out.ruled.held, self.lab.repeats);
+                out.ruled.held = held(&runs);
+                out.ruled.why = broken(&out.ruled.held, lab.repeats);
                 out.since = out.ruled.why.as_ref().map(|_| round);
             }
         }
         // The first trial of a stage is run on, and judged by all its rounds.
         if out.since.is_some() {
-            out.ruled.held = sides.held(&runs);
-            out.ruled.why = broken(&out.ruled.held, self.lab.repeats);
+            out.ruled.held = held(&runs);
+            out.ruled.why = broken(&out.ruled.held, lab.repeats);
         }
         out
     }
@@ -178,9 +160,9 @@ impl<'a> Walk<'a> {
         if since.is_some_and(|since| since < round) {
             return Vec::new();
         }
-        let missing = self.scenarios.iter().filter_map(|scenario| {
-            let key = key(trial, scenario, round);
-            match self.results.cell(&key, self.lab.retries) {
+        let Sides { lab, scenarios, results } = self.sides;
+        let missing = scenarios.iter().filter_map(|scenario| {
+            match results.cell(&key(trial, scenario, round), lab.retries) {
                 Cell::Missing(key) => Some(key),
                 _ => None,
             }
@@ -196,11 +178,11 @@ impl<'a> Walk<'a> {
     /// True if the next starts would exceed the budget.
     pub fn is_spent(&self, timing: &Timing) -> bool {
         let Some(start) = self.pending.first() else { return false };
-        let time = self.results.seconds + timing.start(start).unwrap_or(0.0);
-        let budget = &self.lab.budget;
-        let is_late = budget.time.is_some_and(|most| time > most.as_secs_f64());
-        let cost = self.lab.per_hour.map(|price| price * (time / 3600.0));
-        is_late || budget.cost.zip(cost).is_some_and(|(most, cost)| cost > most)
+        let Sides { lab, results, .. } = self.sides;
+        let time = results.seconds + timing.start(start).unwrap_or(0.0);
+        let is_late = lab.budget.time.is_some_and(|most| time > most.as_secs_f64());
+        let cost = lab.per_hour.map(|price| price * (time / 3600.0));
+        is_late || lab.budget.cost.zip(cost).is_some_and(|(most, cost)| cost > most)
     }
 }
 

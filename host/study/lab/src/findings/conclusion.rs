@@ -55,8 +55,7 @@ pub(crate) fn gain_text(gain: &Gain) -> String {
     }
 }
 
-/// States the rounds that would show a difference, given the lab file's key for the rounds of its
-/// stage.
+/// States the rounds that would show a difference; `key` is the lab file's for them.
 pub(crate) fn to_show_text(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
@@ -115,12 +114,10 @@ fn lower(sentence: &str) -> String {
 }
 
 fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
-    let figure =
-        lab.objective.as_ref().map(|objective| objective.measure.to_string()).unwrap_or_default();
-    let label =
-        decision.chosen.as_ref().map(|trial| format!("`{}`", lab.label(trial))).unwrap_or_default();
-    let gain =
-        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_text).unwrap_or_default();
+    let figure = lab.objective.as_ref().map(|objective| objective.measure.to_string());
+    let label = decision.chosen.as_ref().map(|trial| format!("`{}`", lab.label(trial)));
+    let gain = decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_text);
+    let [figure, label, gain] = [figure, label, gain].map(Option::unwrap_or_default);
     let mut text = match decision.kind {
         Kind::Better => {
             let scenarios = decision.row.as_ref().map_or(0, |row| row.scenarios.len());
@@ -179,10 +176,8 @@ fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> 
     }
     if !ties.is_empty() && matches!(decision.kind, Kind::Better | Kind::BestOfRest) {
         let ties: Vec<String> = ties.iter().map(|tie| format!("`{tie}`")).collect();
-        text.push_str(&format!(
-            " No difference is shown from {}.",
-            reader::words::joined(&ties, "and")
-        ));
+        let ties = reader::words::joined(&ties, "and");
+        text.push_str(&format!(" No difference is shown from {ties}."));
     }
     text
 }
@@ -193,12 +188,8 @@ fn is_unmeasured(row: &Row) -> bool {
 
 /// Explains why fresh runs did not confirm a trial.
 fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
-    let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
-        return String::new();
-    };
-    if gain.percent <= 0.0 || !row.may_win() {
-        return String::new();
-    }
+    let gain = row.gain.filter(|gain| gain.percent > 0.0 && row.may_win());
+    let Some(p) = gain.and_then(|gain| gain.probability) else { return String::new() };
     if p > OUTSIDE {
         let to_show = to_show_text(row.to_show.as_ref(), key_of(stage));
         return format!(" If that is its true gain: {}", lower(&to_show));

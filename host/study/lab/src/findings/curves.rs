@@ -122,8 +122,7 @@ fn front(lines: &mut [LoadLine]) {
     }
 }
 
-/// Finds the common beginning of names, such as `chat` of `chat-1` and `chat-16`; without one, all
-/// names.
+/// The common beginning of names, such as `chat` of `chat-1` and `chat-16`; else all names.
 fn common(names: &[&str]) -> String {
     let first = names.first().copied().unwrap_or_default();
     let shared = first.char_indices().take_while(|(at, c)| {

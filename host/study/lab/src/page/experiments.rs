@@ -36,8 +36,7 @@ pub(super) fn experiments(
         }
     }
     if !study.against_baseline.is_empty() {
-        let heading = format!("Everything against the baseline{}", of_model(report, study));
-        page.heading(2, heading);
+        page.heading(2, format!("Everything against the baseline{}", of_model(report, study)));
         if study.stages.len() > 1 {
             page.say(
                 "Each trial is shown as in its last experiment, against the baseline of the same \
@@ -62,9 +61,8 @@ pub(super) fn experiments(
 
 /// Differences that are not shown, with the rounds that would show them.
 fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
-    let rows: Vec<&Row> = (study.against_baseline.iter())
-        .filter(|row| row.judgement == Judgement::NoDifference)
-        .collect();
+    let is_alike = |row: &&Row| row.judgement == Judgement::NoDifference;
+    let rows: Vec<&Row> = study.against_baseline.iter().filter(is_alike).collect();
     if rows.is_empty() {
         return;
     }
@@ -92,14 +90,13 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
         let not_shown = row.constraints.iter().filter(|held| held.figure.is_some());
         not_shown.map(move |held| (row, held))
     });
-    let mut lines = held
+    let lines: Vec<Text> = held
         .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_text(held))))
-        .peekable();
-    if lines.peek().is_none() {
-        return;
+        .collect();
+    if !lines.is_empty() {
+        page.heading(2, format!("Constraints not confirmed{}", of_model(report, study)));
+        page.list(lines);
     }
-    page.heading(2, format!("Constraints not confirmed{}", of_model(report, study)));
-    page.list(lines.collect());
 }
 
 fn experiment(page: &mut Document, report: &LabReport, study: &StudyReport, stage: &StageReport) {
@@ -227,8 +224,7 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
     }
 }
 
-/// The names of findings, which a list below the tables explains; a text without a name stays
-/// unchanged.
+/// The names of findings, which a list below explains; a text without a name stays unchanged.
 fn names(findings: &[String]) -> String {
     let names: Vec<&str> =
         findings.iter().map(|text| named(text).map_or(text.as_str(), |(name, _)| name)).collect();

@@ -13,12 +13,11 @@ const MOST: usize = 40;
 
 pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> Chart {
     let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(differences).collect();
-    let left_out = rows.len().saturating_sub(MOST);
-    rows.truncate(MOST);
-    let left_out = match left_out {
+    let left_out = match rows.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(" {more} more are in the tables."),
     };
+    rows.truncate(MOST);
     charts::chart(&Forest {
         name: format!("gains-{}", number + 1),
         title: format!("Gain in {} against the baseline", figure_of(report)),
@@ -34,11 +33,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
 
 /// A row for each scenario, or one for all if there is only one.
 fn differences(row: &Row) -> Vec<Difference> {
-    let is_drawn = matches!(
-        row.judgement,
-        Judgement::Better | Judgement::Worse | Judgement::NoDifference | Judgement::NotJudged
-    );
-    if !is_drawn {
+    if matches!(row.judgement, Judgement::Reference | Judgement::RuledOut) {
         return Vec::new();
     }
     (row.scenarios.iter())

@@ -35,8 +35,7 @@ fn starts(lab: &Lab, scenarios: &[Scenario]) -> Vec<Start> {
     starts
 }
 
-/// The trials that a lab runs if no option helps, in the order of their first run; and the number
-/// of their runs.
+/// The trials of a lab if no option helps, in the order of their first run, and their runs.
 fn expansion(lab: &Lab, scenarios: &[Scenario]) -> String {
     let mut out = String::new();
     let starts = starts(lab, scenarios);
@@ -83,11 +82,10 @@ fn lab_files_expand_or_are_refused() {
     for folder in folders {
         let text = std::fs::read_to_string(folder.join("lab.toml")).unwrap();
         let (file, other, now) = match Lab::parse("lab.toml", &text) {
-            Ok(lab) => (
-                "trials.txt",
-                "error.txt",
-                expansion(&lab, &scenarios(&["chat", "long"][..lab.scenarios.len()])),
-            ),
+            Ok(lab) => {
+                let scenarios = scenarios(&["chat", "long"][..lab.scenarios.len()]);
+                ("trials.txt", "error.txt", expansion(&lab, &scenarios))
+            }
             Err(error) => ("error.txt", "trials.txt", format!("{error}\n")),
         };
         assert!(!folder.join(other).exists(), "{} is now {file}: {now}", folder.display());
@@ -193,8 +191,7 @@ fn texts() -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and a lab
-    /// that is read expands.
+    /// Mixed lines of lab files, letters exchanged, are read or refused, and a read lab expands.
     #[test]
     fn any_text_is_read_or_refused(
         lines in prop::collection::vec((0..1000_usize, 0..1000_usize), 1..30),

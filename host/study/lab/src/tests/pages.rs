@@ -40,8 +40,7 @@ fn report(world: &World) -> (LabReport, Results, Vec<Event>) {
     (report, results, events)
 }
 
-/// Throughput follows the load up to 400 tokens a second, or 600 with the fast mode, and latency
-/// rises from there.
+/// Throughput follows the load up to 400 tokens a second, or 600 if fast; then latency rises.
 fn queue(settings: &Settings, scenario: &str) -> Fate {
     let load = scenario.rsplit('-').next().and_then(|load| load.parse().ok());
     let load: f64 = load.unwrap_or(1.0);

@@ -7,13 +7,8 @@ fn rows<'k>(keys: impl Iterator<Item = &'k Key>) -> String {
     let mut text =
         String::from("| key | takes | without it | meaning |\n| --- | --- | --- | --- |\n");
     for key in keys {
-        text.push_str(&format!(
-            "| `{}` | {} | {} | {} |\n",
-            key.name,
-            cell(key.takes),
-            cell(key.otherwise),
-            cell(key.about)
-        ));
+        let [takes, otherwise, about] = [key.takes, key.otherwise, key.about].map(cell);
+        text.push_str(&format!("| `{}` | {takes} | {otherwise} | {about} |\n", key.name));
     }
     text
 }

@@ -100,11 +100,9 @@ fn states_the_rounds_that_would_show_a_gain() {
     // A start takes 30 s and its two runs 200 s, of two trials.
     let more = f64::from(to_show.rounds - 3) * 2.0 * 230.0;
     assert_eq!(to_show.seconds, Some(more));
-    let sentence = format!(
-        "{0} rounds would show it (`repeats = {0}`), which takes {1} more.",
-        to_show.rounds,
-        model::duration::roughly(more)
-    );
+    let (rounds, time) = (to_show.rounds, model::duration::roughly(more));
+    let sentence =
+        format!("{rounds} rounds would show it (`repeats = {rounds}`), which takes {time} more.");
     assert!(study.conclusion.words.contains(&sentence), "{}", study.conclusion.words);
     assert!(page::page(&report).markdown().contains(&sentence));
 }
@@ -136,8 +134,7 @@ fn fewer_faults_are_better() {
     }
 }
 
-/// One at a time: only shown gains are kept; the combination is run against the baseline and the
-/// best single value.
+/// Only shown gains are kept; the combination runs against the baseline and the best value.
 #[test]
 fn one_at_a_time_combines_what_helps() {
     let world = World::new(&text("one-at-a-time", ""), truth);
@@ -185,11 +182,8 @@ fn a_crash_or_a_lost_request_never_wins() {
         assert!(failed("seqs 256").why.contains("ended before it answered (exit code 1)"));
         assert_eq!(failed("seqs 256").log.last().unwrap(), "ValueError: no such option");
         let lost = &failed("seqs 128").why;
-        assert!(
-            lost.contains("requests.success-share is 0.5150")
-                && lost.contains("but `requests.success-share >= 99%` must hold"),
-            "{lost}"
-        );
+        assert!(lost.contains("requests.success-share is 0.5150"), "{lost}");
+        assert!(lost.contains("but `requests.success-share >= 99%` must hold"), "{lost}");
         assert!(failed("mode fast").why.contains("ended during a run"), "{strategy}");
         // An engine that does not start is tried twice.
         for starts in results.failures.values() {
@@ -328,8 +322,7 @@ fn the_page_matches_its_snapshot() {
     golden("src/tests/page.html", &body(&page::page(&report)));
 }
 
-/// Without an objective, a page has the figures of every model on every scenario, and recommends
-/// nothing.
+/// Without an objective, a page has all models' figures on all scenarios, and no recommendation.
 #[test]
 fn a_release_is_measured_and_nothing_is_recommended() {
     let text = "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n\

@@ -19,7 +19,6 @@ pub type Truth = fn(&Settings, &str) -> Fate;
 /// A trial's options and engine, by name, as texts.
 pub type Settings = BTreeMap<String, String>;
 
-/// The outcome of a trial on a scenario.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
     /// It has that throughput.
