@@ -31,7 +31,6 @@ use session::{Ending, MeasuredRun, Record, Source, Threads, resolve};
 /// The folder of runs, in the lab's.
 const RUNS: &str = "runs";
 
-/// A lab to conduct.
 pub struct Experiment<'b, B> {
     lab: &'b Lab,
     scenarios: &'b Scenarios,
@@ -108,12 +107,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let running = match self.starter.start(described, trial, &log, &question) {
             Ok(running) => running,
             Err(end) => {
-                let failed = Failed {
-                    trial: trial.id.clone(),
-                    round,
-                    seconds: clock.now().as_secs_f64(),
-                    end,
-                };
+                let (trial, seconds) = (trial.id.clone(), clock.now().as_secs_f64());
+                let failed = Failed { trial, round, seconds, end };
                 return Ok(self.failed(failed, journal)?);
             }
         };
@@ -133,15 +128,17 @@ impl<'b, B: Caller> Experiment<'b, B> {
             ready_after_s: running.ready_after_s(),
             facts,
         }))?;
-        let made = self.runs(start, &running, journal);
+        let made = start.runs.iter().try_for_each(|run| {
+            let goes_on = !self.caller.is_interrupted() && !running.is_dead();
+            if goes_on { self.run(trial, run, &running, journal) } else { Ok(()) }
+        });
         let (end, seconds) = self.starter.stop(running, &described.name);
         let noted =
             journal.add(&Event::Stopped(Stopped { trial: trial.id.clone(), round, seconds, end }));
         made.and(noted.map_err(B::Failure::from))
     }
 
-    /// Notes that an engine did not start. Fails if the trial is not at fault: nothing can be
-    /// measured then.
+    /// Notes that an engine did not start. Fails if the trial is not at fault.
     fn failed(&self, failed: Failed, journal: &mut OpenJournal) -> Result<(), Error> {
         let End { class, exit, .. } = &failed.end;
         let (class, why) = (*class, exit.clone().unwrap_or_default());
@@ -152,21 +149,6 @@ impl<'b, B: Caller> Experiment<'b, B> {
         } else {
             Err(Error::Machine(class, why))
         }
-    }
-
-    fn runs(
-        &self,
-        start: &Start,
-        running: &Running,
-        journal: &mut OpenJournal,
-    ) -> Result<(), B::Failure> {
-        for run in &start.runs {
-            if self.caller.is_interrupted() || running.is_dead() {
-                break;
-            }
-            self.run(&start.trial, run, running, journal)?;
-        }
-        Ok(())
     }
 
     fn run(
@@ -189,18 +171,15 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let seconds = clock.now().as_secs_f64();
         let folder = match &made {
             Ok(measured) => {
+                running.gave_token(measured.first_token);
                 let name = measured.folder.path().file_name().unwrap_or_default();
                 format!("{RUNS}/{}", name.to_string_lossy())
             }
             Err(_) => RUNS.to_owned(),
         };
-        if let Ok(measured) = &made {
-            running.gave_token(measured.first_token);
-        }
         let (outcome, failure) = self.outcome(made, running);
         let objective = self.lab.objective.as_ref();
-        let finished = Progress::Finished(&run.scenario, &outcome, objective);
-        self.caller.tell(finished);
+        self.caller.tell(Progress::Finished(&run.scenario, &outcome, objective));
         journal.add(&Event::Finished(Finished { run: run.clone(), folder, seconds, outcome }))?;
         failure.map_or(Ok(()), Err)
     }
@@ -268,8 +247,7 @@ pub trait Caller {
     /// True if the user wants to stop.
     fn is_interrupted(&self) -> bool;
 
-    /// Sets the clean-up, with its message, for an interrupt that does not wait for the lab, or
-    /// removes it.
+    /// Sets or removes the clean-up, with its message, of an interrupt that does not wait.
     fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>);
 }
 
@@ -306,7 +284,6 @@ impl Order {
     }
 }
 
-/// A run without a result.
 pub enum NoResult<F> {
     /// The run is at fault, for this reason; others may go well.
     Run(String),
@@ -319,8 +296,7 @@ pub enum NoResult<F> {
     },
 }
 
-/// The runtime to ask engines on. When dropped, it does not wait for a question that a server
-/// leaves without an answer.
+/// The runtime to ask engines on. Dropped, it does not wait for an unanswered question.
 pub(crate) struct Questions(Option<Runtime>);
 
 impl Questions {
@@ -357,8 +333,7 @@ pub(crate) async fn ask(question: Source, environment: Environment) -> Check {
     }
 }
 
-/// Checks that one request is answered: checked and measured like a run, in a folder that is
-/// removed.
+/// Checks that one request is answered: like a run, in a folder that is removed.
 fn answered(question: &Source, environment: Environment) -> Result<(), String> {
     let resolved = resolve(question).map_err(|faults| faults.to_string())?;
     let connect = resolved.dial().map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
-use launch::{Check, Spec, StartError, Stop};
+use launch::{Check, Spec, StartError, Stop, Value};
 use model::clock::Clock;
 use model::private;
 use runs::environment::Environment;
@@ -24,7 +24,6 @@ const ENDED_WITHIN: Duration = Duration::from_secs(15);
 /// The time that a command may take to print a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
-/// The place of a lab.
 pub struct Place {
     pub folder: PathBuf,
     /// The folder that the lab file's paths start from.
@@ -40,7 +39,6 @@ pub(crate) struct Starter<'b, B> {
     logs: PathBuf,
     runtime: Questions,
     devices: Devices,
-    /// Secrets of the lab file.
     secrets: &'b [String],
     /// Variables of ours that engines do not inherit.
     withheld: Vec<String>,
@@ -88,8 +86,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         }
     }
 
-    /// Starts an engine and waits until it answers the question. Errors: the end of an engine that
-    /// does not answer.
+    /// Starts an engine and waits for its answer to the question. Errors: the end of the engine.
     pub(crate) fn start(
         &self,
         described: &Described,
@@ -211,42 +208,28 @@ impl<'b, B: Caller> Starter<'b, B> {
         let command = trial.version_command(described)?;
         // In the engine's folder and with its environment.
         let environment = environment(described, trial).unwrap_or_default();
-        let directory = self.directory(described);
-        let version = launch::version(
-            &command,
-            &environment,
-            &self.withheld,
-            directory.as_deref(),
-            VERSION_WITHIN,
-        );
-        match self.runtime.block_on(version) {
-            Ok(version) => Some(version),
-            Err(why) => {
-                let message = format!("the version of {} is not known: {why}", described.name);
-                self.caller.tell(Progress::Note(message));
-                None
-            }
-        }
+        let (directory, withheld) = (self.directory(described), &self.withheld);
+        let directory = directory.as_deref();
+        let version = launch::version(&command, &environment, withheld, directory, VERSION_WITHIN);
+        let tell = |why: &String| {
+            let message = format!("the version of {} is not known: {why}", described.name);
+            self.caller.tell(Progress::Note(message));
+        };
+        self.runtime.block_on(version).inspect_err(tell).ok()
     }
 }
 
 /// The variables of a trial's engine. A value from outside the lab file may be a secret, and so may
 /// a variable with a secret's name.
-fn environment(
-    described: &Described,
-    trial: &Trial,
-) -> Result<Vec<(String, launch::Value)>, String> {
+fn environment(described: &Described, trial: &Trial) -> Result<Vec<(String, Value)>, String> {
     let written = |name: &str, value: &str| {
         let mut own = trial.env.iter();
         own.any(|(key, text)| key == name && text == value) && !model::redact::is_secret(name)
     };
     let environment = trial.environment(described, |name| std::env::var(name).ok())?;
     let values = environment.into_iter().map(|(name, value)| {
-        if written(&name, &value) {
-            (name, launch::Value::Plain(value))
-        } else {
-            (name, launch::Value::Secret(value))
-        }
+        let is_plain = written(&name, &value);
+        (name, if is_plain { Value::Plain(value) } else { Value::Secret(value) })
     });
     Ok(values.collect())
 }

@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use lab::journal::Ending;
 use session::Faults;
 
-/// The reason why a lab cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Mistakes in the lab file, in a scenario, or in the lab's keys for one.
     #[error("{0}")]
     Faults(Faults),
-    /// Two scenarios of this name.
     #[error("two scenarios of the lab are called `{0}`; give them different names")]
     SameName(String),
     /// A run of a scenario that the lab does not have: a bug.
@@ -27,22 +25,18 @@ pub enum Error {
     /// An attempt, as a verb, on a file or a folder of the lab.
     #[error("cannot {} `{}`: {}", .0, .1.display(), .2)]
     File(&'static str, PathBuf, io::Error),
-    /// A folder in which another process conducts its lab.
     #[error(
         "another `runner lab` works in `{}`; wait until it is done, or choose another --output-dir",
         .0.display()
     )]
     Taken(PathBuf),
-    /// A journal that is damaged, or of another version.
     #[error("`{}` cannot be read: {}; choose another --output-dir to start again", .0.display(), .1)]
     Journal(PathBuf, String),
-    /// An event that cannot be written.
     #[error("cannot write the lab's journal: {0}; free some space, and continue with --resume")]
     Unwritten(io::Error),
     /// A machine that cannot start an engine, for this reason.
     #[error("{}: {}; correct that, and run the same command to continue", .0.label(), .1)]
     Machine(Ending, String),
-    /// A system that gives no runtime to ask engines on.
     #[error("no runtime: {0}")]
     Runtime(io::Error),
 }

@@ -20,7 +20,6 @@ const FILE: &str = "journal.jsonl";
 /// Held while a lab runs, so that no second one writes to the same journal.
 const LOCK: &str = "lock";
 
-/// An open journal, with the results in it.
 pub struct OpenJournal {
     file: File,
     results: Results,
@@ -30,8 +29,7 @@ pub struct OpenJournal {
 }
 
 impl OpenJournal {
-    /// Reads the results in the journal of a folder without changing it; empty if there is none.
-    /// Fails if it cannot be read.
+    /// Reads the results in a folder's journal without changing it; empty if there is none.
     pub fn peek(folder: &Path) -> Result<Results, Error> {
         Ok(Results::from_events(&read(folder)?.0.events))
     }
@@ -49,9 +47,8 @@ impl OpenJournal {
         let path = folder.join(FILE);
         let mut file = private::append(&path).map_err(Error::file("open", &path))?;
         // A torn line is removed, and a whole line without its end gets one.
-        let mended = file
-            .set_len(kept.len() as u64)
-            .and_then(|()| file.write_all(Journal::before_next(&kept).as_bytes()));
+        let end = Journal::before_next(&kept).as_bytes();
+        let mended = file.set_len(kept.len() as u64).and_then(|()| file.write_all(end));
         mended.map_err(Error::file("write", &path))?;
         let notes = journal.notes.iter();
         let mut open = OpenJournal {
@@ -71,7 +68,6 @@ impl OpenJournal {
         Ok(open)
     }
 
-    /// The results so far.
     pub fn results(&self) -> &Results {
         &self.results
     }

@@ -10,6 +10,7 @@ use launch::Memory;
 pub(crate) struct Devices(Option<Mutex<Nvml>>);
 
 /// The readings of the devices before an engine was started.
+#[derive(Default)]
 pub(crate) struct Baseline(Option<Vec<Option<Reading>>>);
 
 impl Devices {
@@ -32,7 +33,6 @@ impl Devices {
         .unwrap_or_default()
     }
 
-    /// Reads the devices now.
     pub(crate) fn look(&self) -> Baseline {
         Baseline(self.with(|nvml| nvml.read().ok()).flatten())
     }

@@ -19,7 +19,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The time that the death of an engine may take to be noticed.
 const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
-/// An engine that answers.
+#[derive(Default)]
 pub struct Running {
     /// Its processes, if the lab started it.
     pub(crate) started: Option<launch::Engine>,
@@ -42,13 +42,7 @@ impl Running {
 
     /// An engine that runs without the lab.
     pub(crate) fn other(before: Baseline) -> Self {
-        Running {
-            started: None,
-            before,
-            first_token_after_s: OnceLock::new(),
-            death: Arc::default(),
-            _waits: None,
-        }
+        Running { before, ..Running::default() }
     }
 
     /// Seconds from the start of its process until it answered; `None` if the lab did not start it.
@@ -80,8 +74,7 @@ impl Running {
         self.death.get().map(of_death)
     }
 
-    /// The end of the engine after a failed run: the death shows a little after the connections
-    /// have broken.
+    /// The end of the engine after a failed run: death shows after the connections have broken.
     pub(crate) fn ended_by_now(&self) -> Option<End> {
         let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
         for _ in 0..looks {
@@ -113,7 +106,6 @@ fn wait(
     Ok(sender)
 }
 
-/// An end without a log.
 pub(crate) fn ended(class: Ending, exit: Option<String>) -> End {
     End { class, exit, log: Vec::new() }
 }

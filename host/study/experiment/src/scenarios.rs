@@ -19,7 +19,10 @@ use scenario::{Arrival, Load, Scenario};
 use search::Load as Varied;
 use search::sweep::At;
 
-/// The scenarios of a lab.
+/// Writes a scenario with all its keys.
+type Shown = fn(Source) -> String;
+
+#[derive(Default)]
 pub struct Scenarios {
     all: Vec<lab::Scenario>,
     sources: Vec<Source>,
@@ -30,24 +33,17 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// Takes the scenarios that the lab names, and checks that each can be run. For a plan, needs
-    /// of a run, such as a missing file, are only noted. `shown` writes a scenario with all its
-    /// keys; the paths of the lab file start from `home`. Fails if two have the same name, or one
-    /// cannot be run.
+    /// Takes the scenarios that the lab names, and checks that each can be run. For a plan, missing
+    /// needs, such as a file, are only noted. `shown` writes a scenario with all its keys; the lab
+    /// file's paths start from `home`. Fails if two have one name, or one cannot be run.
     pub fn new(
         lab: &Lab,
         home: Option<&Path>,
         sources: Vec<Source>,
-        shown: fn(Source) -> String,
+        shown: Shown,
         for_plan: bool,
     ) -> Result<Self, Error> {
-        let mut scenarios = Scenarios {
-            all: Vec::new(),
-            sources: Vec::new(),
-            home: home.map(Path::to_owned),
-            notes: Vec::new(),
-            marked: Known::default(),
-        };
+        let mut scenarios = Scenarios { home: home.map(Path::to_owned), ..Scenarios::default() };
         for source in sources {
             let mut name = scenarios.title(&source, lab);
             let is_taken = |name: &str| scenarios.all.iter().any(|other| other.name == name);
@@ -89,7 +85,6 @@ impl Scenarios {
         Ok(scenarios)
     }
 
-    /// The lab's facts about them.
     pub fn all(&self) -> &[lab::Scenario] {
         &self.all
     }
@@ -123,12 +118,7 @@ impl Scenarios {
     }
 
     /// A digest of a scenario's content, independent of the engine.
-    fn content(
-        &self,
-        lab: &Lab,
-        place: usize,
-        shown: fn(Source) -> String,
-    ) -> Result<String, Faults> {
+    fn content(&self, lab: &Lab, place: usize, shown: Shown) -> Result<String, Faults> {
         let source = &self.sources[place];
         let own = lab.set_for(&source.name).map(|own| own.to_string());
         let mut parts = vec![shown(source.clone()), own.unwrap_or_default()];
@@ -150,8 +140,7 @@ impl Scenarios {
         let load = &mut source.scenario.load;
         let seed = load.seed().wrapping_add(u64::from(run.round.saturating_sub(1)));
         load.seed = Some(Located::flag(SETTER, seed));
-        // An engine that the lab starts has an empty cache; a running engine has the cache of the
-        // runs before.
+        // An engine that the lab starts has an empty cache; a running engine's has earlier runs.
         let is_started = trial.launch.is_some();
         if !is_started && load.cache.is_none() && load.flush_cache.is_none() {
             load.cache = Some(Located::flag(SETTER, Cache::Salt));
@@ -159,15 +148,13 @@ impl Scenarios {
         Ok(source)
     }
 
-    /// The scenario of a run that another process with the same lab file ordered. Fails if the lab
-    /// has no such trial or scenario.
+    /// The scenario of a run that another process with this lab file ordered, if the lab has it.
     pub fn ordered(&self, lab: &Lab, order: &Order) -> Result<Source, Error> {
         let (trial, run) = order.read(lab).ok_or(Error::OtherLab)?;
         self.source(lab, &trial, run)
     }
 
-    /// One request of the first scenario, to see whether an engine answers. Fails if the lab sets a
-    /// key wrongly.
+    /// One request of the first scenario, to see whether an engine answers.
     pub(crate) fn question(&self, lab: &Lab, trial: &Trial) -> Result<Source, Error> {
         let mut source = self.laid(&self.sources[0], lab, trial)?;
         let load = &mut source.scenario.load;
