@@ -16,8 +16,7 @@
 
 use model::units::Nanos;
 
-/// Drift of two sound clocks against each other, at most, in millionths: quartz of servers is
-/// within 50 of true.
+/// The most drift of two sound clocks, in millionths: quartz of servers is within 50 of true.
 pub const DRIFT_PPM: u64 = 100;
 /// The share of the smallest interval reported that the bound may have, as its divisor.
 pub const SHARE: u64 = 10;
@@ -53,8 +52,7 @@ pub struct ClockStep {
     pub from: Nanos,
     /// The time when it was seen, by the coordinator's clock.
     pub seen: Nanos,
-    /// By how much at least, in nanoseconds: positive if the agent's clock is further ahead than
-    /// before.
+    /// By how much at least, in nanoseconds: positive if the agent's clock went further ahead.
     pub by: i64,
 }
 
@@ -125,8 +123,7 @@ impl Course {
         if exchange.arrived < exchange.origin || exchange.sent < exchange.received || least > most {
             return Err(Impossible);
         }
-        // The offset held at some instant of the exchange; by the end of it the clocks may have
-        // drifted.
+        // The offset held at some instant of the exchange; by its end the clocks may have drifted.
         let fresh = Interval { least, most, at: exchange.origin }.widened(exchange.arrived);
         self.answers += 1;
         let Some(known) = self.known else {

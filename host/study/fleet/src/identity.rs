@@ -31,19 +31,16 @@ use crate::token::{Token, public};
 const PKCS8: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
-/// The bytes before the 32 bytes of a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410,
-/// section 4).
+/// The bytes before a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 4).
 const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// The protocol's name in the handshake (ALPN), so that no server of HTTP is taken for a
-/// coordinator.
+/// The protocol's name in the handshake (ALPN): no server of HTTP is taken for a coordinator.
 const PROTOCOL: &[u8] = b"runner-fleet";
 
 /// The message where the other side has another token.
 pub const TOKENS_DIFFER: &str =
     "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN";
 
-/// The coordinator's configuration of TLS. Fails if the cryptography library refuses the key, which
-/// it has no reason to.
+/// The coordinator's configuration of TLS. Fails if the cryptography library refuses the key.
 pub fn server(token: &Token) -> Result<Arc<ServerConfig>, Error> {
     let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
     let agents = only(&public(&token.seed()), &provider);
@@ -57,8 +54,7 @@ pub fn server(token: &Token) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(server))
 }
 
-/// The agents' configuration of TLS. Fails if the cryptography library refuses the key, which it
-/// has no reason to.
+/// The agents' configuration of TLS. Fails if the cryptography library refuses the key.
 pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
     let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
     let coordinator = only(&public(&token.seed()), &provider);
@@ -96,8 +92,7 @@ pub(crate) fn name() -> ServerName<'static> {
     ServerName::try_from("coordinator").expect("a valid name")
 }
 
-/// Explains a handshake's error; none if it says nothing about the identity of the other side, such
-/// as a broken connection.
+/// Explains a handshake's error; none if it does not concern the identity of the other side.
 pub(crate) fn meaning(error: &io::Error) -> Option<&'static str> {
     let tls = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match tls {

@@ -73,8 +73,7 @@ pub struct Timing {
     pub first: u32,
     /// Without any message the connection counts as broken.
     pub silence: Duration,
-    /// The time that a connection may be gone before its agent is lost. The agent itself ends its
-    /// run a [`Self::silence`] later.
+    /// The longest absence of an agent; it ends its own run a [`Self::silence`] later.
     pub grace: Duration,
     /// The longest pause between two attempts to connect. The first ones are shorter.
     pub retry: Duration,
@@ -118,8 +117,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// Locks data that no panicking thread can have left in pieces: every holder's changes are complete
-/// or not begun.
+/// Locks data that a panic cannot leave in pieces: a holder's changes are complete or not begun.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -129,7 +127,7 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
 
 /// The latest news of one agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latest {
     pub who: Who,
     /// Its figures, opaque here; absent before the first.
@@ -168,14 +166,7 @@ impl Board {
 
     fn change(&self, who: &Who, change: impl FnOnce(&mut Latest)) {
         let mut board = lock(&self.0);
-        let latest = board.entry(who.rank).or_insert_with(|| Latest {
-            who: who.clone(),
-            figures: None,
-            number: 0,
-            at: Nanos::ZERO,
-            finished: false,
-            lost: false,
-        });
+        let latest = board.entry(who.rank).or_default();
         change(latest);
         // A process that was started again may be on another machine.
         latest.who.clone_from(who);
@@ -304,8 +295,7 @@ struct Guest {
 }
 
 impl Lobby {
-    /// Lets a connection in, for which another may be closed. The returned receiver ends when this
-    /// one is closed itself.
+    /// Lets a connection in, perhaps for another. The receiver ends when this one is closed.
     fn enter(&self, conn: Conn, address: IpAddr) -> (Guest, oneshot::Receiver<()>) {
         let (leash, sent_away) = oneshot::channel();
         let mut waiting = lock(&self.0);
@@ -327,7 +317,6 @@ impl Lobby {
 }
 
 impl Guest {
-    /// Notes that the connection has sent something.
     fn spoke(&self) {
         let mut waiting = lock(&self.lobby.0);
         if let Some(own) = waiting.iter_mut().find(|other| other.conn == self.conn) {
@@ -452,8 +441,7 @@ struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// Serves the agent until the connection breaks, and returns the reason; nothing if the hub
-    /// closed it.
+    /// Serves the agent until the connection breaks; returns the reason, unless the hub closed it.
     async fn converse(
         &self,
         reader: &mut PeerReader,
@@ -587,8 +575,7 @@ struct Hub {
     began: String,
     order: Option<String>,
     copies: Vec<Arc<Mutex<Incoming>>>,
-    /// The number of written bytes of them. While a disk is slow the copies are locked, and nobody
-    /// here waits for a disk.
+    /// The number of their written bytes: a slow disk locks copies, and nobody here waits for one.
     written: Arc<[AtomicU64]>,
     links: Links,
 }

@@ -68,11 +68,9 @@ model::names! {
 pub struct Place {
     /// The rank of this process, from 0. Rank 0 coordinates.
     pub rank: u32,
-    /// The number of processes.
     pub size: u32,
     /// The host of rank 0, as the others reach it.
     pub host: String,
-    /// The port where rank 0 listens.
     pub port: u16,
     /// The starter that set these.
     pub starter: Starter,

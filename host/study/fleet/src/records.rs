@@ -70,8 +70,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The records that a recorder writes, or will write, at this path. The coordinator has the
-    /// first `acknowledged` bytes.
+    /// The records at a recorder's path; the coordinator has the first `acknowledged` bytes.
     pub fn new(path: &Path, acknowledged: u64) -> Self {
         Outgoing { path: path.to_owned(), file: None, sent: acknowledged, acknowledged }
     }
@@ -140,12 +139,10 @@ impl Incoming {
         Incoming { path: path.to_owned(), file: None, length: 0, most, digest: Sha256::new() }
     }
 
-    /// Its place.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The number of bytes that it has.
     pub fn length(&self) -> u64 {
         self.length
     }

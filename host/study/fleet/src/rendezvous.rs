@@ -31,8 +31,7 @@ pub type Conn = u64;
 
 /// The number of strangers to name among the reasons.
 const MOST_STRANGERS: usize = 8;
-/// The number of reasons to keep beyond one for each process: whoever has a token can give as many
-/// as there are numbers.
+/// Reasons to keep beyond one for each process: who has a token can give any number.
 const MORE_REASONS: usize = 64;
 /// Time, after the start, in which an agent may answer only for its clock, without figures, records
 /// or an ending, before it is lost. The digest of its records may take minutes on a slow disk.
@@ -43,8 +42,7 @@ const MOST_INTERRUPTS: u32 = 2;
 /// The coordinator's expectations of the fleet.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The program's version, which all must have: its number, and its platform and digest where
-    /// known.
+    /// The program's version, which all must have: its number, and platform and digest if known.
     pub version: String,
     /// The number of processes.
     pub size: u32,
@@ -117,7 +115,6 @@ enum Phase {
     GaveUp,
 }
 
-/// One process.
 #[derive(Debug, Default)]
 pub struct Seat {
     pub who: Who,
@@ -167,14 +164,18 @@ pub struct Rendezvous {
     interrupt: Option<Interrupt>,
 }
 
-/// True if two processes run the same program. A version is a number, then the build's platform,
-/// then the build's digest. Builds for different platforms never have equal digests, so there the
-/// number decides.
+/// True if two processes run the same program. A version is a number, the build's platform and its
+/// digest. Builds for two platforms never have equal digests, so there the number decides.
 fn is_same_build(one: &str, other: &str) -> bool {
     let mut parts = one.split(' ').zip(other.split(' '));
     let is_same = |parts: Option<(&str, &str)>| parts.is_none_or(|(one, other)| one == other);
     let same_number = is_same(parts.next());
     same_number && (!is_same(parts.next()) || is_same(parts.next()))
+}
+
+fn refuse(actions: &mut Vec<Action>, conn: Conn, reasons: Vec<String>) {
+    actions.push(Action::Send(conn, Message::Refused { reasons }));
+    actions.push(Action::Close(conn));
 }
 
 impl Rendezvous {
@@ -196,7 +197,6 @@ impl Rendezvous {
         }
     }
 
-    /// The processes by rank.
     pub fn seats(&self) -> &[Seat] {
         &self.seats
     }
@@ -231,8 +231,7 @@ impl Rendezvous {
             Input::Failed(conn, why) => {
                 if let Some(rank) = self.by_conn.remove(&conn) {
                     let reasons = vec![format!("rank 0 takes no more records: {why}")];
-                    actions.push(Action::Send(conn, Message::Refused { reasons }));
-                    actions.push(Action::Close(conn));
+                    refuse(&mut actions, conn, reasons);
                     self.seat(rank).conn = None;
                     match self.phase {
                         Phase::Gathering => {
@@ -270,6 +269,10 @@ impl Rendezvous {
         actions
     }
 
+    fn reasons(&self) -> Vec<String> {
+        self.reasons.iter().map(ToString::to_string).collect()
+    }
+
     fn seat(&mut self, rank: u32) -> &mut Seat {
         &mut self.seats[rank as usize]
     }
@@ -297,10 +300,6 @@ impl Rendezvous {
             // It comes for the next run of a study, and asks again until rank 0 begins it.
             return actions.push(Action::Close(conn));
         }
-        let mut refuse = |reasons: Vec<String>| {
-            actions.push(Action::Send(conn, Message::Refused { reasons }));
-            actions.push(Action::Close(conn));
-        };
         let who = Who { rank: hello.rank, host: Some(hello.host.clone()) };
         let ours = (PROTOCOL, &self.rules.version, self.rules.size);
         let reason = if hello.protocol != ours.0 {
@@ -317,7 +316,7 @@ impl Rendezvous {
             other.then(|| Reason::Duplicate { first: seat.who.clone(), second: hello.host.clone() })
         };
         if let Some(reason) = reason {
-            refuse(vec![reason.to_string()]);
+            refuse(actions, conn, vec![reason.to_string()]);
             if self.phase == Phase::Gathering && hello.rank < self.rules.size {
                 // The first process keeps its seat.
                 self.refuse_rank(now, hello.rank, reason);
@@ -328,16 +327,13 @@ impl Rendezvous {
             return;
         }
         let interrupt = self.interrupt.clone();
-        let given_up = self.phase == Phase::GaveUp;
-        let reasons = self.reasons.iter().map(ToString::to_string);
-        let reasons: Vec<String> = if given_up { reasons.collect() } else { Vec::new() };
-        let seat = self.seat(hello.rank);
-        if given_up {
-            return refuse(reasons);
+        if self.phase == Phase::GaveUp {
+            return refuse(actions, conn, self.reasons());
         }
+        let seat = self.seat(hello.rank);
         if let Some((_, why)) = &seat.lost {
             let message = format!("{} came back too late and counts as lost: {why}", seat.who);
-            return refuse(vec![message]);
+            return refuse(actions, conn, vec![message]);
         }
         if seat.instance.is_some_and(|known| known != hello.instance) {
             // No message of the first instance counts for the second.
@@ -578,8 +574,7 @@ impl Agent {
         messages
     }
 
-    /// Takes a message of the coordinator, except questions about the clock. Fails if no
-    /// coordinator would send that here.
+    /// Takes a coordinator's message, except questions about the clock. Fails if none sends that.
     pub fn on(&mut self, message: Message) -> Result<(), String> {
         match message {
             Message::Welcome(welcome) => {
@@ -675,8 +670,7 @@ impl Rendezvous {
                 found = wanting;
             }
         }
-        // Rank 0's own agent gets the reasons too: without a coordinator, it would try to join
-        // until its patience ends.
+        // Rank 0's own agent gets the reasons too, so that it does not wait for a coordinator.
         let settled = (now.since(self.news) >= rules.settle && first.is_none_or(here))
             || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
         if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
@@ -702,11 +696,9 @@ impl Rendezvous {
     fn give_up(&mut self, actions: &mut Vec<Action>) {
         self.phase = Phase::GaveUp;
         self.reasons.append(&mut self.strangers);
-        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        let reasons = self.reasons();
         for conn in self.seats.iter_mut().filter_map(|seat| seat.conn.take()) {
-            let reasons = reasons.clone();
-            actions.push(Action::Send(conn, Message::Refused { reasons }));
-            actions.push(Action::Close(conn));
+            refuse(actions, conn, reasons.clone());
         }
         self.by_conn.clear();
         actions.push(Action::GaveUp(self.reasons.clone()));

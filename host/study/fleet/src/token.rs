@@ -13,8 +13,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 pub const VARIABLE: &str = "RUNNER_FLEET_TOKEN";
 /// The variable with the path of a file that holds the token.
 pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
-/// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by
-/// trying.
+/// The fewest hexadecimal digits: 128 bits, which nobody who saw a handshake finds by trying.
 const FEWEST: usize = 32;
 const MOST: usize = 256;
 /// The label of the key, so that another use of the same token gives another key.

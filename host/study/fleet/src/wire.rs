@@ -16,13 +16,11 @@ use serde_json::Value;
 pub const PROTOCOL: u32 = 2;
 /// Bytes before a frame's header.
 const LENGTHS: usize = 8;
-/// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind
-/// a body.
+/// The largest body, in bytes: small, so that no clock's question waits long behind it.
 pub const BODY: usize = 64 << 10;
 /// The largest message with figures, in bytes: they come all the time, and are only for display.
 pub const FIGURES: usize = 192 << 10;
-/// Step in which memory grows for a header, in bytes: a peer's claimed length takes no memory
-/// before its bytes come.
+/// Step in which memory grows for a header, in bytes: a claimed length takes no memory.
 const STEP: usize = 64 << 10;
 
 /// A message of either side.
@@ -37,8 +35,7 @@ pub enum Message {
     Prepared {
         /// The plan's digest, which must be rank 0's.
         plan: String,
-        /// Facts of this machine that the coordinator records. Under `plan`, the plan's parts by
-        /// name, for messages.
+        /// Facts of this machine for the record. Under `plan`, the plan's parts, for messages.
         facts: Value,
     },
     /// Coordinator: a question for the agent's clock.
@@ -104,12 +101,10 @@ pub struct Hello {
     pub size: u32,
     /// Its machine's name.
     pub host: String,
-    /// A number of this process alone: it distinguishes a process that connects again from a second
-    /// one with the same rank.
+    /// A number of this process alone: a second process with the same rank has another.
     pub instance: u64,
 }
 
-/// The work of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Welcome {
@@ -146,7 +141,6 @@ pub struct Finished {
     pub sha256: String,
 }
 
-/// A message and its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub message: Message,

@@ -113,9 +113,7 @@ fn clients_of_other_protocols_get_nothing() {
         };
         tokio::join!(serve(near, identity('a')), asks)
     });
-    assert_eq!(
-        meaning(&served.unwrap_err()),
-        Some("it does not speak TLS, so it is no process of a fleet")
-    );
+    let expected = Some("it does not speak TLS, so it is no process of a fleet");
+    assert_eq!(meaning(&served.unwrap_err()), expected);
     assert!(got.len() <= 7, "more than an alert: {got:?}");
 }

@@ -18,7 +18,6 @@ use crate::rendezvous::Agent as State;
 use crate::token::Token;
 use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
 
-/// The way an agent joins.
 #[derive(Clone, Debug)]
 pub struct Join {
     /// This process's place, and the coordinator's address.
@@ -61,7 +60,6 @@ pub enum JoinError {
     Unable(String),
 }
 
-/// The time when the run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// By this agent's clock.
@@ -70,7 +68,6 @@ pub struct Start {
     pub bound: Nanos,
 }
 
-/// Joins fleets.
 pub struct Agent;
 
 impl Agent {
@@ -91,8 +88,7 @@ impl Agent {
             host: join.host,
             instance,
         };
-        // The owner's own wishes, a few in a run; figures go through a place that holds only the
-        // last ones.
+        // The owner's own wishes, a few in a run; of figures only the last ones are held.
         let (commands, requests) = mpsc::unbounded_channel();
         let (view, seen) = watch::channel(View::default());
         let (live, figures) = watch::channel(None);
@@ -200,8 +196,7 @@ impl Member {
         Reporter(self.live.clone())
     }
 
-    /// Sets the file to which the recorder writes, or will write, and sends it as it grows. Each
-    /// agent has one.
+    /// Sets the one file to which the recorder writes, or will write, and sends it as it grows.
     pub fn records(&self, path: &Path) {
         self.command(Command::Records(path.to_owned()));
     }

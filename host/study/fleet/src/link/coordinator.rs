@@ -22,8 +22,7 @@ use crate::token::Token;
 
 /// The number of notes of connections that wait for the hub before they have to.
 const NOTES: usize = 1024;
-/// The time to wait after the system refused a connection, for example because it has no
-/// descriptors left.
+/// The time to wait after the system refused a connection, for example for lack of descriptors.
 const RECOVER: Duration = Duration::from_millis(50);
 
 /// Addresses to listen on, and the rules for connections.
@@ -118,8 +117,7 @@ pub struct Coordinator {
 pub struct Stopper(mpsc::UnboundedSender<Command>);
 
 impl Stopper {
-    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start, no
-    /// run follows.
+    /// Ends the run, or prevents it: once stops sending, twice gives up the replies under way.
     pub fn interrupt(&self, why: &str) {
         // A run that has ended needs no stop.
         let _ = self.0.send(Command::Interrupt(why.to_owned()));
@@ -146,7 +144,6 @@ impl Coordinator {
         })
     }
 
-    /// The place where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -156,13 +153,11 @@ impl Coordinator {
         self.clock
     }
 
-    /// The switch that stops the run.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.commands.clone())
     }
 
-    /// Waits until all processes are ready, rank 0 among them. Errors: with every reason why there
-    /// is no run.
+    /// Waits until all processes are ready, rank 0 too. Errors: every reason why there is no run.
     pub async fn gather(self, rules: Rules, offer: Offer) -> Result<ReadyFleet, Refusal> {
         let copies: Vec<_> = (0..rules.size)
             .map(|rank| {
@@ -264,8 +259,7 @@ impl ReadyFleet {
         self.running.finish().await;
     }
 
-    /// Lets the run begin at an instant of the coordinator's clock, far enough ahead that every
-    /// agent learns it in time.
+    /// Begins the run at an instant of the coordinator's clock that every agent learns in time.
     pub fn start(self, at: Nanos) -> Running {
         let _ = self.running.commands.send(Command::Start(at));
         self.running
@@ -284,8 +278,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The next event; after [`Event::Over`] it is time to finish. Figures are on the [`Board`]
-    /// instead.
+    /// The next event; [`Event::Over`] is the last. Figures are on the [`Board`] instead.
     pub async fn event(&mut self) -> Option<Event> {
         self.events.recv().await
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use model::clock::Clock;
 use model::units::Nanos;
 use serde_json::Value;
+use tokio::io::ReadHalf;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -72,7 +73,6 @@ pub(super) struct Records {
     outgoing: Arc<Mutex<Outgoing>>,
 }
 
-/// The end of a connection.
 enum End {
     /// The run is over for this agent.
     Done,
@@ -181,11 +181,7 @@ impl Driver {
         end
     }
 
-    async fn exchange(
-        &mut self,
-        reader: &mut Reader<tokio::io::ReadHalf<Stream>>,
-        out: &Out,
-    ) -> End {
+    async fn exchange(&mut self, reader: &mut Reader<ReadHalf<Stream>>, out: &Out) -> End {
         if let Err(end) = out.send(Message::Hello(self.hello.clone())).await {
             return end;
         }
@@ -287,8 +283,7 @@ impl Driver {
     /// Sends records as far as the file has them and the window allows.
     async fn pump(&mut self, out: &Out) -> Result<(), End> {
         let Some(records) = &self.records else { return Ok(()) };
-        // Where the writer is behind, the next acknowledgement or the next look at the file
-        // continues.
+        // Where the writer is behind, the next acknowledgement or look at the file continues.
         while let Ok(place) = out.bulk.try_reserve() {
             let outgoing = Arc::clone(&records.outgoing);
             match blocking(move || lock(&outgoing).piece()).await {

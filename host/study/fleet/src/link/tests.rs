@@ -34,8 +34,7 @@ async fn four_agents_are_one_run() {
         let (joined, start, clock) = agent.await.unwrap().unwrap();
         assert_eq!(joined.slice(), (rank, 4));
         assert_eq!((joined.began(), joined.order()), (BEGAN, Some("7")));
-        // The true offset lies between two readings; the agent's instant is within the bound of
-        // it.
+        // The true offset lies between two readings, and the agent's instant within its bound.
         let before = i128::from(bench.clock.now().0);
         let theirs = i128::from(clock.now().0);
         let after = i128::from(bench.clock.now().0);
@@ -287,8 +286,7 @@ async fn a_machine_that_declines_tells_all_why() {
     }
 }
 
-/// A network that swallows everything and closes nothing: both sides notice the silence, and a new
-/// connection continues.
+/// A network that swallows everything: both sides notice the silence, and connect anew.
 #[tokio::test]
 async fn replaces_a_silent_connection() {
     let bench = Setup::new().with_silence(Duration::from_millis(400));
@@ -353,8 +351,7 @@ async fn silent_connections_beyond_the_limit_keep_nobody_out() {
     drop(held);
 }
 
-/// Another run's coordinator has the address for a while: an agent that belongs to a run waits for
-/// its own.
+/// Another run's coordinator takes the address: an agent of a run waits for its own.
 #[tokio::test]
 async fn another_coordinator_at_the_address_does_not_end_an_agent() {
     let bench = Setup::new().with_silence(Duration::from_millis(200));
@@ -549,12 +546,8 @@ impl Setup {
     fn offer(&self) -> Offer {
         let records = self.folder.path().join("records");
         std::fs::create_dir_all(&records).unwrap();
-        Offer {
-            began: BEGAN.to_owned(),
-            order: Some("7".to_owned()),
-            records,
-            most_records: 1 << 30,
-        }
+        let (began, order) = (BEGAN.to_owned(), Some("7".to_owned()));
+        Offer { began, order, records, most_records: 1 << 30 }
     }
 
     fn join(&self, port: u16, rank: u32, size: u32) -> Join {

@@ -34,8 +34,7 @@ struct Numbers {
     digits: usize,
 }
 
-/// All hosts of a list, in its order. Fails if the list is not one, or stands for more than
-/// [`MOST`] hosts.
+/// All hosts of a list, in order. Fails if it is no list, or stands for more than [`MOST`] hosts.
 pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
     let wrong = |mistake: &str, at: usize| NotAList {
         list: list.to_owned(),
@@ -46,14 +45,11 @@ pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
     let mut at = 0;
     loop {
         let (pieces, end) = name(list, at, &wrong)?;
-        let mut names = vec![String::new()];
-        for piece in &pieces {
-            names = combine(&names, piece, MOST - hosts.len())
-                .ok_or_else(|| wrong(&format!("it stands for more than {MOST} hosts"), at))?;
-        }
-        if names.len() > MOST - hosts.len() {
-            return Err(wrong(&format!("it stands for more than {MOST} hosts"), at));
-        }
+        let room = MOST - hosts.len();
+        let mut names = (pieces.iter())
+            .try_fold(vec![String::new()], |names, piece| combine(&names, piece, room))
+            .filter(|names| names.len() <= room)
+            .ok_or_else(|| wrong(&format!("it stands for more than {MOST} hosts"), at))?;
         hosts.append(&mut names);
         if end == list.len() {
             return Ok(hosts);

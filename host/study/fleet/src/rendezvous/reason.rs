@@ -111,8 +111,7 @@ const MOST_DIFFERENCES: usize = 4;
 /// The longest value of a plan to show, in letters.
 const LONGEST_VALUE: usize = 60;
 
-/// Describes the difference between an agent's plan and rank 0's: by their parts where these
-/// differ, or else by their digests.
+/// The difference between an agent's plan and rank 0's: of their parts, else of their digests.
 pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
     let mut all = Vec::new();
     let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();

@@ -78,18 +78,13 @@ impl Scene {
     /// An agent's clock answers with this round trip and this lead.
     fn answer(&mut self, conn: Conn, ahead: u64, trip: u64) -> Vec<Action> {
         let origin = self.now;
-        let exchange = Exchange {
-            origin: Nanos(origin),
-            received: Nanos(origin + trip / 2 + ahead),
-            sent: Nanos(origin + trip / 2 + ahead),
-            arrived: Nanos(origin + trip),
-        };
+        let (came, arrived) = (Nanos(origin + trip / 2 + ahead), Nanos(origin + trip));
+        let exchange = Exchange { origin: Nanos(origin), received: came, sent: came, arrived };
         self.now += trip;
         self.on(Input::Clock(conn, exchange))
     }
 
-    /// Agents 0 to `size` on connections 10, 11 and so on, as far as being ready, with clocks an
-    /// hour apart.
+    /// Agents 0 to `size` on connections 10, 11 and so on, ready, with clocks an hour apart.
     fn ready(size: u32) -> Scene {
         let mut scene = Scene::new(rules(size));
         for rank in 0..size {
@@ -113,8 +108,7 @@ impl Scene {
     }
 
     fn events(&self) -> Vec<&Event> {
-        let events = self.done.iter();
-        events
+        (self.done.iter())
             .filter_map(|done| if let Action::Event(it) = done { Some(it) } else { None })
             .collect()
     }
@@ -199,8 +193,7 @@ fn refuses_every_mismatch_at_once_by_name() {
     scene.on(Input::Hello(15, other));
     scene.greet(16, 5);
     scene.prepare(10, "p");
-    // Nobody waits for the slowest when there will be no run, and a process that is a moment late
-    // is not left out.
+    // Without a run nobody waits for the slowest, but a process may be a moment late.
     assert!(scene.wait(2).is_empty());
     scene.on(Input::Stranger("10.0.0.9:4".to_owned(), "tokens differ".to_owned()));
     scene.prepare(16, "q");
@@ -252,8 +245,7 @@ fn another_build_is_refused() {
     }
 }
 
-/// A process that is gone before the start may be started again. Messages of its first instance
-/// count no more.
+/// A process that is gone before the start may come again; earlier messages count no more.
 #[test]
 fn a_process_may_be_started_again_before_the_start() {
     let mut scene = Scene::new(rules(2));
@@ -394,13 +386,8 @@ fn an_agent_repeats_its_messages() {
     use crate::wire::Welcome;
 
     let welcome = |records| {
-        Message::Welcome(Box::new(Welcome {
-            index: 1,
-            of: 2,
-            began: String::new(),
-            order: None,
-            records,
-        }))
+        let (began, order) = (String::new(), None);
+        Message::Welcome(Box::new(Welcome { index: 1, of: 2, began, order, records }))
     };
     let mut agent = Agent::default();
     assert!(agent.again().is_empty());

@@ -91,8 +91,7 @@ impl Agent {
         self.member.order()
     }
 
-    /// Resolves this process's slice of the run. Fails if the scenario is wrong, or a file cannot
-    /// be read.
+    /// Resolves this process's slice. Fails if the scenario is wrong, or a file cannot be read.
     pub fn resolve(&self, mut source: Source) -> Result<ResolvedRun, FleetError> {
         let (index, of) = self.member.slice();
         source.slice = Some(Slice { index, of });
@@ -125,8 +124,7 @@ impl Agent {
             repeat: None,
         };
         let gate = Gate::new(clock);
-        // Rank 0 reads the devices once for all: the plan's devices are the engine's, not each load
-        // machine's own.
+        // Rank 0 reads the devices for all: they are the engine's, not each load machine's.
         let run = checked.without_devices().begin(record, Threads)?;
         let run = run.behind(gate.clone());
         if let Some(local) = &local {
@@ -216,8 +214,7 @@ impl<I: Interrupts> Messages<'_, I> {
             _ = &mut ended => return Ok(()),
             // Warming up may take long, or not end where the engine does not answer.
             why = member.refused() => return Err(why),
-            // A process that asks the server waits until the others are warm; the start shows that
-            // they are.
+            // Who asks the server waits until the others are warm; the start shows that they are.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
         let start = tokio::select! {

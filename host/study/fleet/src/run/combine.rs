@@ -14,8 +14,7 @@ use session::parts::RunError;
 
 use super::agent::AgentPart;
 
-/// The results of all agents, with their records in the run's folder. Fails if the records cannot
-/// be written.
+/// Brings the agents' records into the run's folder. Fails if they cannot be written.
 pub(super) fn combine(
     folder: &Path,
     plan: &Plan,
@@ -107,8 +106,7 @@ fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
     }
 }
 
-/// The number of requests of a slice, if the plan has it; requests that depend on others are not
-/// counted.
+/// The number of requests of a slice, if the plan has it; dependent requests are not counted.
 fn planned(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
     let plan = Plan { slice: Some(slice), ..plan.clone() };
     match plan.load.amount {

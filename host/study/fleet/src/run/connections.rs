@@ -1,6 +1,7 @@
 //! The base of a fleet's connections: a runtime, and the version of the program that the processes
 //! compare.
 
+use std::env::consts::{ARCH, OS};
 use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
@@ -12,8 +13,7 @@ use tokio::sync::oneshot;
 
 use super::coordinator::{FleetError, unable};
 
-/// A runtime for connections. It has a thread of its own, because a silent process counts as gone,
-/// whatever else it does.
+/// A runtime on a thread of its own: a silent process counts as gone, whatever else it does.
 pub(super) struct Connections {
     handle: Handle,
     /// Ends the thread when it is dropped.
@@ -49,12 +49,7 @@ pub(super) fn version() -> Result<String, FleetError> {
         return Ok(known.clone());
     }
     let digest = digest().map_err(unable("read this program's own file"))?;
-    let version = format!(
-        "{} {}-{} {digest}",
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    );
+    let version = format!("{} {OS}-{ARCH} {digest}", env!("CARGO_PKG_VERSION"));
     Ok(VERSION.get_or_init(|| version).clone())
 }
 

@@ -14,6 +14,7 @@ use crate::link::{
 use crate::place::Place;
 use crate::rendezvous::{Event, Rules};
 use crate::token::Token;
+use jiff::Timestamp;
 use load::thread_group::ThreadGroup;
 use model::clock::Clock;
 use model::units::Nanos;
@@ -62,11 +63,8 @@ pub trait Monitor {
     fn made(&mut self, local: Result<(), Self::Failure>);
 }
 
-/// The process of rank 0.
 pub struct Coordinator {
-    /// The settings of the fleet.
     pub settings: Settings,
-    /// The place of this process.
     pub place: Place,
     pub token: Token,
     /// The run of a study, for the agents; `None` if the command line alone describes the run.
@@ -98,8 +96,7 @@ pub struct CombinedRun {
     pub run: StartedRun<Threads>,
     /// The agents' measurements.
     pub made: Measurements,
-    /// The folder with the agents' original records, if a clock is too inexact to rely on the run's
-    /// own.
+    /// The folder with the agents' original records, if a clock is too inexact for the run's own.
     pub kept: Option<PathBuf>,
 }
 
@@ -139,13 +136,8 @@ impl Coordinator {
         Ok(CombinedRun { run, made, kept })
     }
 
-    /// Tells all processes that the study is over, at this time. A process that does not come soon
-    /// is not waited for.
-    pub fn dismiss(
-        self,
-        now: &jiff::Timestamp,
-        interrupts: &impl Interrupts,
-    ) -> Result<(), FleetError> {
+    /// Tells all processes that the study is over, without a wait for late ones.
+    pub fn dismiss(self, now: &Timestamp, interrupts: &impl Interrupts) -> Result<(), FleetError> {
         let connections = Connections::start()?;
         let settings = Settings { wait: DISMISS.min(self.settings.wait), ..self.settings };
         make(&settings.scratch)?;
@@ -172,8 +164,7 @@ impl Coordinator {
         })
     }
 
-    /// Gathers all processes, this one among them, and has them make the load. Returns their
-    /// endings, and the start instant.
+    /// Gathers all processes and has them make the load. Returns their endings and the start.
     fn gather_and_run<M: Monitor>(
         self,
         run: &StartedRun<Threads>,

@@ -72,8 +72,7 @@ struct Run {
 /// A request, for all processes: its phase and its number.
 type Key = (Phase, u64);
 
-/// The facts about a request that do not depend on the clock: they distinguish requests of two
-/// runs.
+/// The facts about a request without the clock: they distinguish requests of two runs.
 #[derive(PartialEq)]
 struct RequestFacts {
     due: Nanos,
@@ -182,8 +181,7 @@ impl Run {
         }
     }
 
-    /// The lead of an agent's clock over the run's, and the number of its records in the run.
-    /// They must be the same.
+    /// The lead of an agent's clock, and the number of its records in the run, which must be equal.
     fn ahead(
         &self,
         theirs: &RunFolder,
@@ -227,8 +225,7 @@ impl Run {
         }
     }
 
-    /// Writes the run's records again, with an agent's. Returns the number of measured records of
-    /// the agent.
+    /// Writes the run's records again, with an agent's; returns the number of its measured ones.
     fn rewrite(
         &mut self,
         theirs: &RunFolder,

@@ -12,8 +12,7 @@ use sha2::{Digest, Sha256};
 /// The longest part of a plan to send to rank 0 unchanged, in bytes.
 const LONGEST_PART: usize = 200;
 
-/// The digest that the plans of all processes must have. Fails if the plan cannot be written as
-/// JSON, which is a bug.
+/// The digest that the plans of all processes must have. Fails if one is no JSON, a bug.
 pub(super) fn digest(plan: &Plan) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(&plan.shared())?;
     Ok(hex(&Sha256::digest(text)))

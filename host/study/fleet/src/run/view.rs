@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::link::{Board, Latest};
+use crate::rendezvous::Who;
 use load::thread_group::ThreadGroup;
 use load::vitals::WatchedThread;
 use model::clock::Clock;
@@ -68,16 +69,10 @@ impl Agents for View {
         let whole = State::together(parts).unwrap_or_default();
         let agents = (0..self.size).map(|rank| match known.get(&rank) {
             Some((latest, figures)) => agent(latest, figures.as_deref(), now),
-            None => Agent {
-                rank,
-                host: None,
-                standing: Standing::Silent,
-                age: None,
-                answered: 0,
-                failed: 0,
-                in_flight: None,
-                load: None,
-            },
+            None => {
+                let who = Who { rank, host: None };
+                agent(&Latest { who, ..Latest::default() }, None, now)
+            }
         });
         Snapshot { agents: agents.collect(), ..whole.snapshot() }
     }
@@ -113,7 +108,6 @@ fn agent(latest: &Latest, figures: Option<&Figures>, now: Nanos) -> Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rendezvous::Who;
 
     fn latest(at_s: u64, lost: bool, finished: bool) -> Latest {
         Latest {

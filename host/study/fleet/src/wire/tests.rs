@@ -121,8 +121,7 @@ fn claims_beyond_the_bound_take_no_memory() {
     assert!(decoder.held.capacity() <= 2 * STEP);
 }
 
-/// Neither side sends or takes figures beyond their own bound, which is below the bound of an
-/// agent's messages.
+/// Neither side sends or takes figures beyond their own bound, which is below an agent's.
 #[test]
 fn figures_have_a_bound_of_their_own() {
     let live = |bytes: usize| {

@@ -104,12 +104,8 @@ fn an_agent_that_only_answers_for_its_clock_is_lost() {
     scene.on(Input::Finished(10, finished()));
     let quiet = QUIET.0 / SECOND;
     let answer = |scene: &mut Scene| {
-        let exchange = Exchange {
-            origin: Nanos(scene.now),
-            received: Nanos(scene.now),
-            sent: Nanos(scene.now),
-            arrived: Nanos(scene.now + 1),
-        };
+        let (now, arrived) = (Nanos(scene.now), Nanos(scene.now + 1));
+        let exchange = Exchange { origin: now, received: now, sent: now, arrived };
         scene.on(Input::Clock(11, exchange));
     };
     // Records and figures are signs of work.
