@@ -11,14 +11,12 @@ use crate::leader::Leader;
 use crate::port::OccupiedPort;
 use crate::process::{Family, Id, Process, Table, raw};
 
-/// The time that killed processes may take to vanish: a process that waits for a device or a disk
-/// takes longer.
+/// The time that killed processes may take to vanish: some wait for a device or a disk.
 pub(crate) const KILLED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The first pause between two looks, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
-/// An engine's processes.
 pub(crate) struct Prey<'e> {
     pub table: &'e Table,
     pub family: &'e mut Family,
@@ -27,7 +25,6 @@ pub(crate) struct Prey<'e> {
     pub leader: Option<&'e mut Leader>,
 }
 
-/// The end of an engine's processes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub needed: Means,
@@ -132,7 +129,6 @@ pub enum Means {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineProcess {
-    /// Its identifier.
     pub pid: u32,
     /// Its command line, without anything like a secret; absent if it was not visible.
     pub command: Option<String>,
@@ -158,18 +154,15 @@ pub enum Memory {
     Unknown,
 }
 
-/// The stop of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// The end of the process that was started; absent if it is still there.
     pub exit: Option<Exit>,
-    /// The means that ended the processes.
     pub needed: Means,
     /// Processes that were killed and are still there.
     pub survivors: Vec<EngineProcess>,
     /// The port, if it did not become free.
     pub occupied: Option<OccupiedPort>,
-    /// The devices' memory.
     pub memory: Memory,
     /// Seconds of the whole stop.
     pub took_s: f64,

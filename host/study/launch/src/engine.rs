@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use model::clock::Clock;
 use model::units::Nanos;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::LAUNCH_ID;
 use crate::end::{EngineProcess, KILLED_WITHIN, Means, Memory, Prey, Stop};
-use crate::exit::{Death, Exit, classify};
+use crate::exit::{Death, classify};
 use crate::leader::{Leader, ended};
 use crate::log::Log;
 use crate::parent::Watch;
@@ -23,8 +22,7 @@ use crate::spec::{Spec, Value, command, write_to};
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The time that an ended engine's output may take to arrive. It arrives at once, unless a process
-/// that lives on has the pipe.
+/// The time that an ended engine's output may take to arrive, if a living process has the pipe.
 const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
 
 /// The time that killed processes may take to vanish while their owner leaves.
@@ -41,7 +39,6 @@ pub enum Check {
     Never(String),
 }
 
-/// The reason why an engine was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("engine `{0}` has no launch command")]
@@ -133,8 +130,7 @@ impl Engine {
         watch.over(pid);
         let start = table.process(pid).map_or(0, |process| process.id.start);
         let family = Family { launch, leader: Id { pid, start }, pipe, seen: Default::default() };
-        let watch = Some(watch);
-        let (ready_after_s, stopped) = (None, false);
+        let (watch, ready_after_s, stopped) = (Some(watch), None, false);
         Ok(Engine { spec, table, leader, log, family, watch, clock, ready_after_s, stopped })
     }
 
@@ -148,8 +144,7 @@ impl Engine {
         self.ready_after_s
     }
 
-    /// Returns a handle that kills it at once from elsewhere, such as from a signal's thread while
-    /// this one waits.
+    /// Returns a handle that kills it at once from elsewhere, such as from a signal's thread.
     pub fn killer(&self) -> Killer {
         Killer {
             name: self.spec.name.clone(),
@@ -158,10 +153,9 @@ impl Engine {
         }
     }
 
-    /// Asks with `check` until it is ready, at longer and longer intervals. A slow check is given
-    /// up when the time is over, or when the engine dies. Fails if the engine dies, if it takes
-    /// longer than it may, or if the check says that it never will be ready. Then the engine must
-    /// still be stopped.
+    /// Asks with `check` until it is ready, at longer and longer intervals; a slow check ends with
+    /// the time, or the engine. Fails if the engine dies, takes too long, or never will be ready by
+    /// the check. Then the engine must still be stopped.
     pub async fn ready(&mut self, mut check: impl AsyncFnMut() -> Check) -> Result<(), NotReady> {
         let deadline = self.clock.instant(self.spec.ready_timeout.into());
         let mut pause = PAUSE.0;
@@ -213,11 +207,16 @@ impl Engine {
         at.duration_since(self.clock.instant(Nanos::ZERO))
     }
 
-    /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any
-    /// time.
+    /// Resolves when it dies, or never. It may be awaited anywhere, and dropped at any time.
     pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
         let before_ready = self.ready_after_s.is_none();
-        died(self.leader.watch(), self.log.clone(), before_ready)
+        let (exit, log) = (self.leader.watch(), self.log.clone());
+        async move {
+            let exit = ended(exit).await;
+            arrived(&log).await;
+            let (class, evidence) = classify(exit, log.hint().as_ref());
+            Death { exit, class, evidence, before_ready, last_lines: log.last_lines() }
+        }
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
@@ -285,8 +284,7 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Sends SIGKILL to the rest of the engine, waits a moment, and describes the result in a
-    /// sentence.
+    /// Sends SIGKILL to the rest of the engine, waits a moment, and describes the result.
     pub fn kill(mut self) -> String {
         let mut prey = Prey { table: &self.table, family: &mut self.family, leader: None };
         let killed = prey.kill(AT_ONCE);
@@ -303,14 +301,6 @@ impl Killer {
             _ => format!("engine `{name}` was ended with SIGKILL"),
         }
     }
-}
-
-/// Waits until an engine has ended, and returns the reason.
-async fn died(exit: watch::Receiver<Option<Exit>>, log: Log, before_ready: bool) -> Death {
-    let exit = ended(exit).await;
-    arrived(&log).await;
-    let (class, evidence) = classify(exit, log.hint().as_ref());
-    Death { exit, class, evidence, before_ready, last_lines: log.last_lines() }
 }
 
 /// Waits until an engine's output is in its log.

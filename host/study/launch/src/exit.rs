@@ -10,9 +10,7 @@ const SIGNALLED: i32 = 128;
 /// The end of the process that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this exit code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
     /// The system does not report the end.
     Unknown,
@@ -39,7 +37,6 @@ model::names! {
 /// An engine's death: it ended without a request to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Death {
-    /// The end of the process.
     pub exit: Exit,
     /// The cause, as far as it can be seen.
     pub class: Class,
@@ -57,8 +54,7 @@ impl Exit {
         self == Exit::Code(0)
     }
 
-    /// The signal that ended it, or a process below a shell or a container that passes exit codes
-    /// on.
+    /// The signal that ended it, or a process below a shell or container that passes exit codes on.
     pub fn signal(self) -> Option<i32> {
         match self {
             Exit::Signal(signal) => Some(signal),
@@ -180,9 +176,7 @@ mod tests {
             before_ready: true,
             last_lines: Vec::new(),
         };
-        assert_eq!(
-            death.to_string(),
-            "the engine died before it was ready, with exit code 2: wrong-options: unrecognized arguments: --bogus"
-        );
+        let expected = "the engine died before it was ready, with exit code 2: wrong-options: unrecognized arguments: --bogus";
+        assert_eq!(death.to_string(), expected);
     }
 }

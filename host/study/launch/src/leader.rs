@@ -28,8 +28,7 @@ impl Leader {
         let pid = leader.pid;
         let thread = std::thread::Builder::new().name("engine-exit".to_owned());
         let waits = thread.spawn(move || {
-            // It stays a process, so no other process gets its identifier while its group may be
-            // sent a signal.
+            // It stays a process, so no other one gets its identifier before a signal to its group.
             tell.send_replace(Some(wait(pid, WaitIdOptions::NOWAIT)));
         });
         if let Err(error) = waits {
@@ -46,7 +45,6 @@ impl Leader {
         self.pid
     }
 
-    /// Its exit, if it has ended.
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
@@ -58,7 +56,6 @@ impl Leader {
         self.exit().is_some() || matches!(ended, Some(Ok(Some(_))))
     }
 
-    /// Waits until it has ended.
     pub async fn ended(&self) -> Exit {
         ended(self.exit.clone()).await
     }
@@ -70,7 +67,6 @@ impl Leader {
         }
     }
 
-    /// Returns a channel with its exit.
     pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.clone()
     }

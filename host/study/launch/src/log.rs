@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::exit::Class;
+use crate::process::cut;
 use model::private;
 use model::redact::Known;
 
@@ -255,17 +256,11 @@ fn shown(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end();
     let line = line.rsplit('\r').next().unwrap_or_default();
-    let line = without_colours(line);
-    let mut clean = model::clean::line(&line.replace('\t', " ")).into_owned();
-    if let Some((cut, _)) = clean.char_indices().nth(SHOWN) {
-        clean.truncate(cut);
-        clean.push('…');
-    }
-    clean
+    let line = without_colours(line).replace('\t', " ");
+    cut(&model::clean::line(&line), SHOWN)
 }
 
-/// A text without the sequences that set colours or move a cursor: ESC, `[`, parameters, and a
-/// letter.
+/// A text without sequences of colours and cursors: ESC, `[`, parameters, and a letter.
 fn without_colours(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();

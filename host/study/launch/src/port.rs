@@ -9,7 +9,6 @@ use crate::process::Table;
 /// The kernel's code for a listening socket.
 const LISTENS: &str = "0A";
 
-/// A port that is not free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("port {port} is not free: {}; stop it, or choose another port", self.by())]
 pub struct OccupiedPort {
@@ -66,8 +65,7 @@ fn is_free(host: &str, port: u16) -> bool {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
     let usual = usual.map(|address| SocketAddr::new(address, port));
-    // Other failures, such as an address that this machine does not have, say nothing about the
-    // port.
+    // Other failures, such as of an address of another machine, say nothing about the port.
     !given.chain(usual).any(|address| {
         TcpListener::bind(address).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
     })
@@ -160,14 +158,11 @@ mod tests {
             1: 0100007F:1F40 0100007F:9569 01 00000000:00000000 00:00000000 00000000   34        0 778 1 0000000000000000\n";
         std::fs::write(folder.path().join("net/tcp"), text).unwrap();
         let occupied = OccupiedPort { port: 8000, holders: holders(&table, 8000) };
-        assert_eq!(
-            occupied.to_string(),
-            "port 8000 is not free: a process of user 33 holds it; stop it, or choose another port"
-        );
+        let expected =
+            "port 8000 is not free: a process of user 33 holds it; stop it, or choose another port";
+        assert_eq!(occupied.to_string(), expected);
         let nobody = OccupiedPort { port: 8000, holders: holders(&table, 8001) };
-        assert_eq!(
-            nobody.to_string(),
-            "port 8000 is not free: a process that this user may not see holds it; stop it, or choose another port"
-        );
+        let expected = "port 8000 is not free: a process that this user may not see holds it; stop it, or choose another port";
+        assert_eq!(nobody.to_string(), expected);
     }
 }

@@ -19,13 +19,11 @@ const SHOWN: usize = 120;
 /// A process, even if the system uses its identifier again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id {
-    /// Its identifier.
     pub pid: u32,
     /// The time when it started, in ticks since the system's start.
     pub start: u64,
 }
 
-/// A process as seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub id: Id,
@@ -126,7 +124,6 @@ impl Table {
         fs::read_to_string(self.root.join("net").join(file)).ok()
     }
 
-    /// A process with its command.
     pub fn describe(&self, pid: u32) -> EngineProcess {
         EngineProcess { pid, command: self.command(pid) }
     }
@@ -142,15 +139,9 @@ impl Table {
         } else {
             model::redact::command(&words.join(" "))
         };
-        let mut command = model::clean::line(command.trim()).into_owned();
-        if let Some((cut, _)) = command.char_indices().nth(SHOWN) {
-            command.truncate(cut);
-            command.push('…');
-        }
-        Some(command)
+        Some(cut(&model::clean::line(command.trim()), SHOWN))
     }
 
-    /// This process.
     #[cfg(test)]
     pub fn own(&self) -> Id {
         let pid = std::process::id();
@@ -183,6 +174,14 @@ impl Table {
     }
 }
 
+/// The beginning of a text, with a mark where more follows.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A process identifier as the system calls want it.
 pub(crate) fn raw(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
@@ -212,13 +211,11 @@ pub(crate) struct Family {
     pub leader: Id,
     /// The pipe to its log, which its processes have as their output unless they close it.
     pub pipe: Option<u64>,
-    /// Processes that were seen.
     pub seen: BTreeSet<Id>,
 }
 
 impl Family {
-    /// The living processes of the engine, which are remembered. None if the system does not show
-    /// processes.
+    /// The engine's living processes, which are remembered. None if the system shows none.
     pub fn look(&mut self, table: &Table) -> Option<Vec<Process>> {
         let all = table.processes()?;
         let variable = format!("{LAUNCH_ID}={}", self.launch);
@@ -231,8 +228,7 @@ impl Family {
         Some(members)
     }
 
-    /// The engine's processes among these, without ended ones. `evident` says of a process whether
-    /// it has the launch's mark.
+    /// The engine's living processes among these. `evident` tells who has the launch's mark.
     fn members(&self, all: &[Process], evident: impl Fn(&Process) -> bool) -> Vec<Process> {
         // A process older than the engine is none of its processes, whatever its marks.
         let Id { pid: group, start: first } = self.leader;
@@ -243,9 +239,8 @@ impl Family {
                     || (process.id.start >= first && evident(process))
             })
             .collect();
-        // The system gives no new process the identifier of a group that has members. So a group
-        // with a member of ours is ours. A group without one may belong to a stranger who got the
-        // identifier later.
+        // The system gives no new process the identifier of a group with members, so a group with
+        // a member of ours is ours. Without one, a stranger may have got the identifier later.
         let in_group = |process: &Process| process.group == group;
         let group_is_ours = all.iter().zip(&own).any(|(process, own)| *own && in_group(process));
         let own = all.iter().zip(own);
@@ -275,10 +270,9 @@ mod tests {
     fn a_name_may_hold_anything() {
         let stat = "7 (a) Z 1 (b) S 5 6 6 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7272209 4595712";
         let process = parse(7, stat).unwrap();
-        assert_eq!(
-            process,
-            Process { id: Id { pid: 7, start: 7_272_209 }, parent: 5, group: 6, ended: false }
-        );
+        let expected =
+            Process { id: Id { pid: 7, start: 7_272_209 }, parent: 5, group: 6, ended: false };
+        assert_eq!(process, expected);
         assert!(parse(7, &stat.replace(") S", ") Z")).unwrap().ended);
         for torn in ["", "7 (a", "7 (a) S 5 6"] {
             assert_eq!(parse(7, torn), None, "{torn}");

@@ -28,8 +28,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
 pub struct ProgramOutput {
     /// Its exit; nothing if its time was over.
     pub exit: Option<Exit>,
-    /// The processor time of it and of the processes that it waited for; absent if the system does
-    /// not show it.
+    /// Its processor time, with the processes that it waited for; absent if it is not shown.
     pub processor: Option<Duration>,
     /// The last part of its standard output.
     pub stdout: Vec<u8>,
@@ -37,7 +36,6 @@ pub struct ProgramOutput {
     pub stderr: Vec<u8>,
 }
 
-/// The reason why a program was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
     #[error("the command is empty")]
@@ -58,9 +56,8 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a program until it ends, or until its time is over. Dropping the future ends it too.
-/// Programs that run at the same time each get the processor time of all. Fails if the system does
-/// not run it.
+/// Runs a program until it ends, its time is over, or the future is dropped. Programs that run at
+/// the same time each get the processor time of all. Fails if the system does not run it.
 pub async fn run(
     words: &[String],
     environment: &[(String, Value)],
@@ -85,8 +82,7 @@ pub async fn run(
     drop(command);
     let output = collect(output).map_err(failed)?;
     let errors = collect(errors).map_err(failed)?;
-    let ended = tokio::time::timeout(within, guard.0.ended()).await;
-    let exit = ended.ok();
+    let exit = tokio::time::timeout(within, guard.0.ended()).await.ok();
     if exit.is_none() {
         guard.0.signal_group(Signal::KILL);
         guard.0.ended().await;
@@ -99,13 +95,8 @@ pub async fn run(
     guard.0.signal_group(Signal::KILL);
     let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
     drop(guard);
-    let processor = before.zip(process::children_time());
-    Ok(ProgramOutput {
-        exit,
-        processor: processor.and_then(|(before, after)| after.checked_sub(before)),
-        stdout,
-        stderr,
-    })
+    let processor = process::children_time().and_then(|after| after.checked_sub(before?));
+    Ok(ProgramOutput { exit, processor, stdout, stderr })
 }
 
 /// Reads a pipe to its end on a thread of its own, and keeps the last part.

@@ -15,8 +15,6 @@ pub enum Value {
     Plain(String),
     /// This text, which is never written down.
     Secret(String),
-    /// The variable is removed.
-    Unset,
 }
 
 impl std::fmt::Debug for Value {
@@ -24,7 +22,6 @@ impl std::fmt::Debug for Value {
         match self {
             Value::Plain(text) => write!(f, "Plain({text:?})"),
             Value::Secret(_) => f.write_str("Secret(…)"),
-            Value::Unset => f.write_str("Unset"),
         }
     }
 }
@@ -45,14 +42,12 @@ pub struct Spec {
     pub directory: Option<PathBuf>,
     /// The address to listen on, as a client on this machine writes it.
     pub host: String,
-    /// The port to listen on.
     pub port: u16,
     /// The time that it may take until it answers.
     pub ready_timeout: Duration,
     /// The time that it may take to end after SIGTERM.
     pub stop_timeout: Duration,
-    /// The time that its port and its devices' memory may take to become free after its processes
-    /// have ended.
+    /// The time that its port and its devices' memory may take to become free after its end.
     pub settle_timeout: Duration,
     /// The file for its output. A second file with `.earlier` after the name comes beside it.
     pub log: PathBuf,
@@ -65,9 +60,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// An engine with the usual timeouts: 15 minutes until it is ready, 30 seconds to stop, 60
-    /// seconds until its resources are free. It may log 256 MiB, and 40 lines are kept for
-    /// messages.
+    /// An engine with the usual timeouts: 15 minutes until ready, 30 seconds to stop, a minute
+    /// until its resources are free. It may log 256 MiB, and messages have 40 lines.
     pub fn new(
         name: impl Into<String>,
         command: Vec<String>,
@@ -96,7 +90,7 @@ impl Spec {
     pub(crate) fn secrets(&self) -> Known {
         let of_environment = self.environment.iter().filter_map(|(_, value)| match value {
             Value::Secret(text) => Some(text),
-            Value::Plain(_) | Value::Unset => None,
+            Value::Plain(_) => None,
         });
         Known::new(of_environment.chain(&self.secrets).cloned())
     }
@@ -126,11 +120,8 @@ pub(crate) fn command(
             command.env_remove(name);
         }
     }
-    for (name, value) in environment {
-        match value {
-            Value::Plain(text) | Value::Secret(text) => command.env(name, text),
-            Value::Unset => command.env_remove(name),
-        };
+    for (name, Value::Plain(text) | Value::Secret(text)) in environment {
+        command.env(name, text);
     }
     if let Some(directory) = directory {
         command.current_dir(directory);
@@ -160,10 +151,8 @@ mod tests {
         ];
         spec.secrets = vec!["in the command".to_owned()];
         let secrets = spec.secrets();
-        assert_eq!(
-            secrets.redact("opensesame, open it: plain, in the command"),
-            "[redacted], [redacted] it: plain, [redacted]"
-        );
+        let expected = "[redacted], [redacted] it: plain, [redacted]";
+        assert_eq!(secrets.redact("opensesame, open it: plain, in the command"), expected);
         assert_eq!(&*secrets.redact_bytes(b"\xff plain"), b"\xff plain");
         assert_eq!(&*secrets.redact_bytes(b"\xff open"), "\u{fffd} [redacted]".as_bytes());
         assert_eq!(format!("{:?}", spec.environment[0]), r#"("A", Secret(…))"#);

@@ -161,8 +161,7 @@ fn engine() {
     }
 }
 
-/// Launches an engine that has a worker elsewhere, writes its process into the file `ready`, and
-/// waits to be killed.
+/// Launches an engine with a worker elsewhere, writes it into `ready`, and waits to be killed.
 #[tokio::test]
 #[ignore = "a part that other tests start"]
 async fn plays_a_runner() {
@@ -313,8 +312,7 @@ async fn waits_for_the_memory_of_devices() {
     assert_eq!(stopped.left().unwrap(), "device 0 has 3 GiB in use");
 }
 
-/// Another process that takes the port while the engine runs elsewhere is not touched, and is
-/// reported.
+/// Another process that takes the port while the engine runs is not touched, and is reported.
 #[tokio::test]
 async fn reports_a_port_that_does_not_become_free() {
     let folder = tempfile::tempdir().unwrap();

@@ -113,8 +113,7 @@ async fn a_hanging_check_hides_no_death() {
     assert!(matches!(error, NotReady::Died(death) if death.exit == Exit::Code(4)));
 }
 
-/// Another server that answers in the place of an engine makes nothing ready, also where the engine
-/// dies during the question.
+/// Another server's answer makes nothing ready, also if the engine dies during the question.
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn ignores_an_answer_after_the_death() {
