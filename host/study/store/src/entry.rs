@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Origin, Row, StoreError, Stored};
 use audit::claim::{self, Claim};
+use model::about::About;
 use model::hex;
 use result::figure::Figure;
 use result::summary::Summary;
@@ -22,7 +23,6 @@ use runs::folder::{self, RunFolder, without_secrets};
 use scenario::plan::Plan;
 use trend::Key;
 
-/// A run to add.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// Its row, without a number.
@@ -134,18 +134,18 @@ fn stated(claim: &Claim) -> Row {
     Row {
         origin: Origin::Import,
         name: claim.scenario.clone().unwrap_or_else(|| claim.tool.label().to_owned()),
-        key: Key {
-            model: claim.model.clone(),
-            engine: claim.about.engine.clone(),
-            hardware: claim.about.hardware.clone(),
-            scenario: digest(scenario),
-        },
+        key: key(claim.model.clone(), &claim.about, digest(scenario)),
         engine_version: claim.about.engine_version.clone(),
         program: Some(claim.tool.name().to_owned()),
         requests: claim.requests(),
         successful: successful.map(|count| count as u64),
         ..Row::default()
     }
+}
+
+fn key(model: Option<String>, about: &About, scenario: String) -> Key {
+    let (engine, hardware) = (about.engine.clone(), about.hardware.clone());
+    Key { model, engine, hardware, scenario }
 }
 
 fn equal_figures(claim: &Claim) -> Vec<Stored> {
@@ -217,18 +217,12 @@ fn machine(environment: &Environment) -> String {
 
 /// The part of a row that the plan has.
 pub(crate) fn described(plan: &Plan) -> Row {
-    let about = &plan.about;
     let plugin = |plugin: result::summary::Used| format!("{} {}", plugin.name, plugin.digest);
     let [scenario, method] = digests(plan);
     Row {
         name: plan.name.clone(),
-        key: Key {
-            model: plan.target.model().map(str::to_owned),
-            engine: about.engine.clone(),
-            hardware: about.hardware.clone(),
-            scenario,
-        },
-        engine_version: about.engine_version.clone(),
+        key: key(plan.target.model().map(str::to_owned), &plan.about, scenario),
+        engine_version: plan.about.engine_version.clone(),
         plan: Some(method),
         plugins: Some(plan.plugins().into_iter().map(plugin).collect::<Vec<_>>().join(", ")),
         program: Some(format!("runner {}", plan.runner)),

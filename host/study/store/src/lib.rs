@@ -35,7 +35,6 @@ use trend::{Confirmed, Key};
 pub use entry::{Entry, Results, file_of, read};
 pub use file::{Mode, Rebuilt, rebuild};
 
-/// The index, opened.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -84,7 +83,6 @@ pub struct Row {
     /// The machine that measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// The verdict on the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
     /// Measured requests.
@@ -93,7 +91,6 @@ pub struct Row {
     /// Those with an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successful: Option<u64>,
-    /// Tags that the user gave.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }
@@ -123,7 +120,6 @@ pub struct Filter {
     pub hardware: Option<String>,
     /// The scenario's name, or the beginning of its digest.
     pub scenario: Option<String>,
-    /// The most rows.
     pub limit: Option<usize>,
 }
 
@@ -260,7 +256,6 @@ impl Store {
         file::open(path, mode)
     }
 
-    /// Its file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -284,7 +279,6 @@ impl Store {
     fn write(&mut self, entry: &Entry, tags: &BTreeMap<String, String>) -> rusqlite::Result<Added> {
         let at_once = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(at_once)?;
-        let Row { key, .. } = &entry.row;
         let own = &entry.row;
         let there: Option<i64> = transaction
             .query_row("SELECT id FROM runs WHERE path = ?1", [&own.path], |row| row.get(0))
@@ -303,10 +297,10 @@ impl Store {
                 own.path,
                 own.started,
                 own.name,
-                key.model,
-                key.engine,
-                key.hardware,
-                key.scenario,
+                own.key.model,
+                own.key.engine,
+                own.key.hardware,
+                own.key.scenario,
                 own.engine_version,
                 own.plan,
                 own.plugins,
@@ -349,14 +343,12 @@ impl Store {
         self.tagged(&listing(), parameters).map_err(self.error())
     }
 
-    /// The run with this number.
     pub fn run(&self, id: i64) -> Result<Option<Row>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM runs WHERE id = ?1");
         self.tagged(&sql, [id]).map(|mut rows| rows.pop()).map_err(self.error())
     }
 
-    /// The runs of each key beyond the newest, and those before an instant; none if neither is
-    /// stated.
+    /// The runs of each key beyond the newest, and runs before an instant; none if none is stated.
     pub fn expired(&self, which: &Expired) -> Result<Vec<Row>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM (
@@ -398,8 +390,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Figures of these runs by their names, or all figures if no name is given, each with its
-    /// run's number.
+    /// Figures of these runs, each with its run's number: by their names, or all without names.
     pub fn figures(&self, ids: &[i64], names: &[&str]) -> Result<Vec<(i64, Stored)>, StoreError> {
         let named = match names {
             [] => "?2 = '[]'",
@@ -479,7 +470,6 @@ pub struct Bounds {
     pub time: Nanos,
 }
 
-/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answer {

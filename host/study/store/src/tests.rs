@@ -35,14 +35,20 @@ fn new(folder: &tempfile::TempDir) -> Store {
     Store::open(&folder.path().join("runs.db"), Mode::Write).unwrap()
 }
 
+/// An index without runs, in a folder of its own.
+fn made() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new(&folder);
+    (folder, store)
+}
+
 fn no_tags() -> BTreeMap<String, String> {
     BTreeMap::new()
 }
 
 #[test]
 fn rows_come_newest_first_with_their_tags_and_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (_folder, mut store) = made();
     let tags = BTreeMap::from([("version".to_owned(), "abc".to_owned())]);
     for (path, day) in [("/a", 1), ("/b", 3), ("/c", 2)] {
         let run = entry(path, &format!("2026-01-0{day}T00:00:00.000Z"));
@@ -68,8 +74,7 @@ fn rows_come_newest_first_with_their_tags_and_figures() {
 
 #[test]
 fn files_are_their_users_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (folder, mut store) = made();
     store.add(&entry("/a", ""), &no_tags()).unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
     assert_eq!(files.len(), 3, "the file, its log and the log's index: {files:?}");
@@ -81,8 +86,7 @@ fn files_are_their_users_alone() {
 
 #[test]
 fn filters_take_patterns_and_beginnings_of_digests() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (_folder, mut store) = made();
     for (number, model) in ["Qwen/Qwen3-8B", "Qwen[3]", "Llama"].into_iter().enumerate() {
         let mut run = entry(&format!("/{number}"), &format!("2026-01-0{}", 9 - number));
         run.row.key.model = Some(model.into());
@@ -104,8 +108,7 @@ fn filters_take_patterns_and_beginnings_of_digests() {
 
 #[test]
 fn a_list_sorts_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = new(&folder);
+    let (_folder, store) = made();
     let sql = format!("EXPLAIN QUERY PLAN {}", listing());
     let mut statement = store.connection.prepare(&sql).unwrap();
     let steps = statement.query_map([None::<i64>; 6], |row| row.get::<_, String>(3)).unwrap();
@@ -115,8 +118,7 @@ fn a_list_sorts_nothing() {
 
 #[test]
 fn old_runs_beyond_the_newest_of_each_key_expire() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (_folder, mut store) = made();
     for day in 1..=6 {
         let mut run = entry(&format!("/{day}"), &format!("2026-01-0{day}T00:00:00.000Z"));
         // A model that is not known is a key too.
@@ -186,8 +188,7 @@ fn digests_know_the_work_and_not_its_place() {
 
 #[test]
 fn the_file_has_no_url_and_no_secret() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (folder, mut store) = made();
     let plan = plan(&[
         ("/target/base-urls", serde_json::json!(["http://user:hush-hush@gpu-host:8000"])),
         ("/request/extra-body", serde_json::json!({ "api_key": "hush-hush" })),
@@ -253,8 +254,7 @@ fn writer_to_kill() {
 
 #[test]
 fn a_killed_writer_leaves_whole_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (folder, mut store) = made();
     store.add(&entry("/a", "2026"), &no_tags()).unwrap();
     let log = || fs::metadata(folder.path().join("runs.db-wal")).unwrap().len();
     let before = log();
@@ -281,8 +281,7 @@ fn a_killed_writer_leaves_whole_rows() {
 
 #[test]
 fn a_full_disk_keeps_earlier_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (_folder, mut store) = made();
     store.add(&entry("/0", "2026"), &no_tags()).unwrap();
     let limit = "PRAGMA page_count";
     let pages: i64 = store.connection.query_row(limit, [], |row| row.get(0)).unwrap();
@@ -396,8 +395,7 @@ fn files_of_others_are_refused() {
 
 #[test]
 fn queries_read_within_bounds() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = new(&folder);
+    let (_folder, mut store) = made();
     store.add(&entry("/a", "2026"), &no_tags()).unwrap();
     let mut ask = |sql: &str, milliseconds: u64| {
         let time = model::units::Nanos(milliseconds * 1_000_000);
@@ -406,10 +404,8 @@ fn queries_read_within_bounds() {
     let answer = ask("SELECT name, value, high, x'0aff' AS x FROM figures ORDER BY value", 60_000);
     let answer = answer.unwrap();
     assert_eq!(answer.columns, ["name", "value", "high", "x"]);
-    assert_eq!(
-        answer.rows[1],
-        ["figure.1".into(), 1.0.into(), serde_json::Value::Null, "0aff".into()]
-    );
+    let expected = ["figure.1".into(), 1.0.into(), serde_json::Value::Null, "0aff".into()];
+    assert_eq!(answer.rows[1], expected);
     assert!(answer.is_cut && answer.rows.len() == 3, "{answer:?}");
     assert!(!ask("SELECT 1 UNION SELECT 2", 60_000).unwrap().is_cut);
     let forever = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) \
