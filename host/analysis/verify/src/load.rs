@@ -47,13 +47,17 @@ pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
     usize::try_from(before).unwrap_or(usize::MAX)
 }
 
-fn exact_if(holds: bool) -> Verdict {
-    if holds { Verdict::Exact } else { Verdict::Wrong }
-}
-
-/// The verdict on a load that, if it does not fit, fits another task.
-fn exact_unless(fits: &Option<String>) -> Verdict {
-    if fits.is_none() { Verdict::Exact } else { Verdict::AnotherDefinition }
+/// A check by two numbers. A load that does not fit its task has the verdict `otherwise`.
+fn found(
+    claimed: String,
+    [expected, said]: [f64; 2],
+    fits: Option<String>,
+    otherwise: Verdict,
+    words: String,
+) -> Check {
+    let verdict = if fits.is_none() { Verdict::Exact } else { otherwise };
+    let (expected, said) = (Some(expected), Some(said));
+    Check { claimed, expected, said, verdict, fits, words, ..Check::default() }
 }
 
 fn requests(case: &Case, profile: &Profile, log: &Log) -> Check {
@@ -72,15 +76,9 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Check {
         Ordering::Greater => Some(format!("{} more than requested", value - expected)),
         Ordering::Less => Some(format!("{} fewer than requested", expected - value)),
     };
-    Check {
-        claimed: format!("{} requests{added}", case.asks.requests),
-        expected: Some(expected as f64),
-        said: Some(value as f64),
-        verdict: exact_if(value == expected),
-        fits,
-        words: format!("the server got {value} requests, expected {expected}"),
-        ..Check::default()
-    }
+    let claimed = format!("{} requests{added}", case.asks.requests);
+    let words = format!("the server got {value} requests, expected {expected}");
+    found(claimed, [expected as f64, value as f64], fits, Verdict::Wrong, words)
 }
 
 fn gaps(measured: &[&Request]) -> Vec<f64> {
@@ -121,19 +119,13 @@ fn constant(rate: f64, measured: &[&Request]) -> Check {
         _ if (rate_of(&gaps) / rate).ln().abs() < 0.02 => "gaps that are not equal".to_owned(),
         _ => format!("another rate: {:.2} a second", rate_of(&gaps)),
     });
-    Check {
-        claimed: format!("a request every {gap:.1} ms"),
-        expected: Some(rate),
-        said: Some(rate_of(&gaps)),
-        verdict: exact_unless(&fits),
-        fits,
-        words: format!(
-            "{on_time} of {} requests came within half a gap of their due times, the others at most \
-             {worst:.1} ms off",
-            measured.len()
-        ),
-        ..Check::default()
-    }
+    let words = format!(
+        "{on_time} of {} requests came within half a gap of their due times, the others at most \
+         {worst:.1} ms off",
+        measured.len()
+    );
+    let claimed = format!("a request every {gap:.1} ms");
+    found(claimed, [rate, rate_of(&gaps)], fits, Verdict::AnotherDefinition, words)
 }
 
 fn poisson(rate: f64, measured: &[&Request]) -> Check {
@@ -151,18 +143,12 @@ fn poisson(rate: f64, measured: &[&Request]) -> Check {
         (false, _) if variation < 0.3 => Some("equal gaps".to_owned()),
         (false, _) => Some("another distribution of gaps".to_owned()),
     };
-    Check {
-        claimed: format!("exponential gaps, {rate} a second"),
-        expected: Some(rate),
-        said: Some(value),
-        verdict: exact_unless(&fits),
-        fits,
-        words: format!(
-            "{value:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
-             (exponential: 1), and lie {apart:.2} from an exponential distribution (bound {bound:.2})"
-        ),
-        ..Check::default()
-    }
+    let words = format!(
+        "{value:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
+         (exponential: 1), and lie {apart:.2} from an exponential distribution (bound {bound:.2})"
+    );
+    let claimed = format!("exponential gaps, {rate} a second");
+    found(claimed, [rate, value], fits, Verdict::AnotherDefinition, words)
 }
 
 /// The distance of gaps from the exponential distribution with their mean, after Kolmogorov.
@@ -182,15 +168,10 @@ fn apart_from_exponential(gaps: &[f64]) -> f64 {
 fn in_flight(requested: u64, measured: &[&Request]) -> Check {
     let log = Log { requests: measured.iter().map(|request| (*request).clone()).collect() };
     let peak = log.peak() as u64;
-    Check {
-        claimed: format!("{requested} in flight"),
-        expected: Some(requested as f64),
-        said: Some(peak as f64),
-        verdict: exact_if(peak == requested),
-        fits: (peak != requested).then(|| format!("{peak} in flight")),
-        words: format!("at most {peak} requests were in flight, requested {requested}"),
-        ..Check::default()
-    }
+    let claimed = format!("{requested} in flight");
+    let fits = (peak != requested).then(|| format!("{peak} in flight"));
+    let words = format!("at most {peak} requests were in flight, requested {requested}");
+    found(claimed, [requested as f64, peak as f64], fits, Verdict::Wrong, words)
 }
 
 fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
@@ -203,18 +184,12 @@ fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
     let least = lengths.iter().copied().min().unwrap_or(0);
     let most = lengths.iter().copied().max().unwrap_or(0);
     let mean = lengths.iter().sum::<u64>() as f64 / (lengths.len() as f64).max(1.0);
-    let holds = (least, most) == (requested, requested);
-    Check {
-        claimed: format!("{requested} tokens a prompt"),
-        expected: Some(requested as f64),
-        said: Some(mean),
-        verdict: exact_if(holds),
-        fits: (!holds).then(|| format!("{least} to {most} tokens")),
-        words: format!(
-            "prompts have {least} to {most} tokens by the tokenizer, without a template"
-        ),
-        ..Check::default()
-    }
+    let claimed = format!("{requested} tokens a prompt");
+    let is_other = (least, most) != (requested, requested);
+    let fits = is_other.then(|| format!("{least} to {most} tokens"));
+    let words =
+        format!("prompts have {least} to {most} tokens by the tokenizer, without a template");
+    found(claimed, [requested as f64, mean], fits, Verdict::Wrong, words)
 }
 
 fn distinct(measured: &[&Request]) -> Check {
@@ -222,17 +197,11 @@ fn distinct(measured: &[&Request]) -> Check {
     let halves: BTreeSet<&str> = (prompts.iter())
         .map(|prompt| &prompt[..prompt.floor_char_boundary(prompt.len() / 2)])
         .collect();
-    let value = halves.len();
-    let holds = value == prompts.len();
-    Check {
-        claimed: "different prompts".to_owned(),
-        expected: Some(prompts.len() as f64),
-        said: Some(value as f64),
-        verdict: exact_if(holds),
-        fits: (!holds).then(|| "prompts with the same first half".to_owned()),
-        words: format!("{} prompts have {value} different first halves", prompts.len()),
-        ..Check::default()
-    }
+    let (all, value) = (prompts.len(), halves.len());
+    let fits = (value != all).then(|| "prompts with the same first half".to_owned());
+    let words = format!("{all} prompts have {value} different first halves");
+    let claimed = "different prompts".to_owned();
+    found(claimed, [all as f64, value as f64], fits, Verdict::Wrong, words)
 }
 
 fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
@@ -248,16 +217,11 @@ fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Check {
         shared = &shared[..length];
     }
     let value = count(shared).unwrap_or(0);
+    let claimed = format!("{requested} tokens shared");
     let holds = (requested..=requested + BY_CHANCE).contains(&value);
-    Check {
-        claimed: format!("{requested} tokens shared"),
-        expected: Some(requested as f64),
-        said: Some(value as f64),
-        verdict: exact_if(holds),
-        fits: (!holds).then(|| format!("{value} tokens shared")),
-        words: format!("all prompts begin with the same {value} tokens, requested {requested}"),
-        ..Check::default()
-    }
+    let fits = (!holds).then(|| format!("{value} tokens shared"));
+    let words = format!("all prompts begin with the same {value} tokens, requested {requested}");
+    found(claimed, [requested as f64, value as f64], fits, Verdict::Wrong, words)
 }
 
 /// Counts the requests that repeat a failed one.
@@ -278,17 +242,11 @@ fn sent_again(requests: &[&Request]) -> u64 {
 
 fn retries(profile: &Profile, measured: &[&Request]) -> Check {
     let again = sent_again(measured);
-    let words = "failed requests are sent again".to_owned();
-    let fits = (again > 0 && !profile.load.retries).then(|| words.clone());
-    Check {
-        claimed: if profile.load.retries { words } else { "no request is sent again".to_owned() },
-        expected: Some(0.0),
-        said: Some(again as f64),
-        verdict: exact_unless(&fits),
-        fits,
-        words: format!("{again} of {} requests repeat a failed one", measured.len()),
-        ..Check::default()
-    }
+    let repeats = "failed requests are sent again";
+    let claimed = if profile.load.retries { repeats } else { "no request is sent again" };
+    let fits = (again > 0 && !profile.load.retries).then(|| repeats.to_owned());
+    let words = format!("{again} of {} requests repeat a failed one", measured.len());
+    found(claimed.to_owned(), [0.0, again as f64], fits, Verdict::AnotherDefinition, words)
 }
 
 fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Check {
@@ -308,13 +266,8 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Check {
     let runs = prompts.len();
     let fits = (!wrong.is_empty()).then(|| wrong.join("; "));
     let follow = || format!("the prompts of {runs} runs follow their seeds");
-    Check {
-        claimed: "prompts that depend on the seed alone".to_owned(),
-        expected: Some(0.0),
-        said: Some(wrong.len() as f64),
-        verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
-        words: fits.clone().unwrap_or_else(follow),
-        fits,
-        ..Check::default()
-    }
+    let words = fits.clone().unwrap_or_else(follow);
+    let claimed = "prompts that depend on the seed alone".to_owned();
+    let check = found(claimed, [0.0, wrong.len() as f64], fits, Verdict::Wrong, words);
+    if runs == seeds.len() { check } else { Check { verdict: Verdict::Wrong, ..check } }
 }
