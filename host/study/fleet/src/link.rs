@@ -577,12 +577,9 @@ struct Hub {
     copies: Vec<Arc<Mutex<Incoming>>>,
     /// The number of their written bytes: a slow disk locks copies, and nobody here waits for one.
     written: Arc<[AtomicU64]>,
-    links: Links,
+    /// The connections that greeted.
+    links: BTreeMap<Conn, Link>,
 }
-
-/// The connections that greeted.
-#[derive(Default)]
-struct Links(BTreeMap<Conn, Link>);
 
 impl Hub {
     /// Decides until the caller has the endings or is gone.
@@ -608,12 +605,12 @@ impl Hub {
         match note {
             Note::Greeting { conn, hello, out, accept, leash } => {
                 let link = Link { out, accept: Some(accept), _leash: leash };
-                self.links.0.insert(conn, link);
+                self.links.insert(conn, link);
                 Input::Hello(conn, hello)
             }
             Note::Input(input) => {
                 if let Input::Broken(conn, _) = &input {
-                    self.links.0.remove(conn);
+                    self.links.remove(conn);
                 }
                 input
             }
@@ -642,7 +639,7 @@ impl Hub {
                     order: self.order.clone(),
                     records: self.written[rank as usize].load(Ordering::Relaxed),
                 };
-                if let Some(link) = self.links.0.get_mut(&conn) {
+                if let Some(link) = self.links.get_mut(&conn) {
                     link.accept.take().map(|accept| accept.send(()));
                 }
                 return self.send(conn, Message::Welcome(Box::new(welcome)));
@@ -654,7 +651,7 @@ impl Hub {
                 }
             }
             Action::Send(conn, message) => return self.send(conn, message),
-            Action::Close(conn) => drop(self.links.0.remove(&conn)),
+            Action::Close(conn) => drop(self.links.remove(&conn)),
             Action::Gathered => {
                 let agents = self.agents();
                 self.verdict.take().map(|verdict| verdict.send(Ok(agents)));
@@ -683,9 +680,9 @@ impl Hub {
 
     /// Sends to a peer. A peer with too many waiting messages is cut off, and may come back.
     fn send(&mut self, conn: Conn, message: Message) -> Option<(Conn, String)> {
-        let link = self.links.0.get(&conn)?;
+        let link = self.links.get(&conn)?;
         link.out.try_send(message.into()).err()?;
-        self.links.0.remove(&conn);
+        self.links.remove(&conn);
         Some((conn, "it does not read its messages".to_owned()))
     }
 
@@ -701,24 +698,19 @@ impl Hub {
 
     /// Reports the present endings, and lets finished agents leave.
     async fn finish(mut self, answer: oneshot::Sender<Vec<Ending>>) {
-        let ending = |(seat, copy): (&crate::rendezvous::Seat, &Arc<Mutex<Incoming>>)| {
-            let copy = lock(copy);
-            Ending {
-                who: seat.who.clone(),
-                outcome: match (&seat.lost, seat.step, &seat.ending) {
-                    (Some((from, why)), _, _) => Outcome::Lost { from: *from, why: why.clone() },
-                    (None, Step::Finished, Some(ending)) => Outcome::Finished(ending.clone()),
-                    _ => Outcome::Unfinished,
-                },
-                records: (copy.length() > 0).then(|| copy.path().to_owned()),
-                bytes: copy.length(),
-                at_start: seat.at_start,
-                moves: seat.clock.moves().0.to_vec(),
-            }
+        let ending = |(seat, copy): (&crate::rendezvous::Seat, &Arc<Mutex<Incoming>>)| Ending {
+            outcome: match (&seat.lost, seat.step, &seat.ending) {
+                (Some((from, why)), _, _) => Outcome::Lost { from: *from, why: why.clone() },
+                (None, Step::Finished, Some(ending)) => Outcome::Finished(ending.clone()),
+                _ => Outcome::Unfinished,
+            },
+            at_start: seat.at_start,
+            moves: seat.clock.moves().0.to_vec(),
+            ..Ending::unknown(seat.who.clone(), copy)
         };
         let endings = self.machine.seats().iter().zip(&self.copies).map(ending).collect();
         let left = async {
-            while !self.links.0.is_empty()
+            while !self.links.is_empty()
                 && let Some(note) = self.notes.recv().await
             {
                 let input = self.note(note);

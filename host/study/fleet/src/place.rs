@@ -94,8 +94,7 @@ struct Variables {
 /// The host of rank 0. Errors: the reason why it is not known, as text.
 type Host = Result<String, String>;
 
-/// The place of the process with this environment. Fails if variables are missing, are not numbers,
-/// or contradict each other: all mistakes at once.
+/// The place of the process with this environment. Fails with all mistakes of its variables.
 pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
     let mut reading = Reading { environment, wrong: Vec::new() };
     reading.place().filter(|_| reading.wrong.is_empty()).ok_or(NoPlace(reading.wrong))

@@ -31,33 +31,15 @@ pub enum RecordsError {
     #[error(
         "the coordinator has {theirs} bytes of records, and `{path}` has {ours}: the file was changed while the run went on"
     )]
-    Ahead {
-        path: PathBuf,
-        /// The number of bytes that the coordinator has.
-        theirs: u64,
-        /// The bytes that the file has.
-        ours: u64,
-    },
+    Ahead { path: PathBuf, theirs: u64, ours: u64 },
     #[error("records out of order: got byte {came}, expected {expected}")]
-    Gap {
-        /// The place where they belong.
-        came: u64,
-        /// The place where the copy ends.
-        expected: u64,
-    },
+    Gap { came: u64, expected: u64 },
     #[error("the records have more than {most} bytes, which is the bound for one agent")]
     TooMany { most: u64 },
     #[error(
         "the records came damaged: the agent wrote {written} bytes with the SHA-256 {theirs}, here are {kept} with {ours}"
     )]
-    Damaged {
-        /// The number of bytes that the agent wrote.
-        written: u64,
-        theirs: String,
-        /// The number of bytes in the copy.
-        kept: u64,
-        ours: String,
-    },
+    Damaged { written: u64, theirs: String, kept: u64, ours: String },
 }
 
 /// An agent's records to send.
@@ -147,8 +129,7 @@ impl Incoming {
         self.length
     }
 
-    /// Begins anew: the agent was started again, and its earlier records are no part of the run.
-    /// Fails if the file cannot be removed.
+    /// Begins anew for an agent that was started again. Fails if the file cannot be removed.
     pub fn forget(&mut self) -> Result<(), RecordsError> {
         if self.file.take().is_some() {
             std::fs::remove_file(&self.path)

@@ -59,8 +59,7 @@ impl Token {
         Ok(Token(text.to_ascii_lowercase().into_bytes()))
     }
 
-    /// Reads one of the two variables: the token itself, or the path of its file. Fails if none or
-    /// both are set, or the token cannot be read.
+    /// Reads one of the two variables. Fails if none or both are set, or the token cannot be read.
     pub fn read(value: Option<&str>, file: Option<&Path>) -> Result<Self, NoToken> {
         match (value.filter(|value| !value.trim().is_empty()), file) {
             (None, None) => Err(NoToken::Absent),

@@ -187,12 +187,7 @@ impl Bound {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     #[error("a message has {found} bytes of {part}; at most {most} are allowed")]
-    TooLarge {
-        part: &'static str,
-        found: u64,
-        /// The bytes that are allowed.
-        most: usize,
-    },
+    TooLarge { part: &'static str, found: u64, most: usize },
     #[error("a message cannot be read: {0}")]
     NotAMessage(String),
     #[error(
@@ -271,8 +266,7 @@ impl Decoder {
         self.bound = bound;
     }
 
-    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that held
-    /// bytes stay within one frame and one piece.
+    /// Adds bytes. Call [`Self::next`] to its end before, so that one frame and piece are held.
     pub fn feed(&mut self, bytes: &[u8]) {
         // Growing by doubling would hold up to twice a frame.
         if self.held.capacity() - self.held.len() < bytes.len() {
@@ -281,8 +275,7 @@ impl Decoder {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next frame, if it is complete. Fails if the bytes are no frame, or a frame beyond the
-    /// bound; the connection is of no use then.
+    /// The next frame, if complete. Fails on bytes that are no frame or too large: close then.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame>, WireError> {
         let Some(lengths) = self.held.first_chunk::<LENGTHS>() else { return Ok(None) };

@@ -8,7 +8,7 @@ use model::units::Nanos;
 use ring::rand::SecureRandom;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::Timing;
 use super::driver::{Command, Driver, View};
@@ -38,24 +38,13 @@ pub enum JoinError {
     #[error("the coordinator at {0} was not accepted: {TOKENS_DIFFER}")]
     Tokens(String),
     #[error("no coordinator answered at {address} within {after} s: {why}")]
-    Unreachable {
-        /// The place where it should listen.
-        address: String,
-        /// Seconds until it gave up.
-        after: u64,
-        /// The error of the last attempt.
-        why: String,
-    },
+    Unreachable { address: String, after: u64, why: String },
     #[error("the coordinator refused:\n  {}", .0.join("\n  "))]
     Refused(Vec<String>),
     #[error("the run was stopped before it began: {}", .0.why)]
     Interrupted(Interrupt),
     #[error("the coordinator has been gone for {after} s: {why}")]
-    Lost {
-        /// The length of its absence, in seconds.
-        after: u64,
-        why: String,
-    },
+    Lost { after: u64, why: String },
     #[error("this machine cannot take part: {0}")]
     Unable(String),
 }
@@ -108,19 +97,11 @@ impl Agent {
             view,
             figures,
         };
-        let task = Task(tokio::spawn(driver.run()));
+        let mut task = JoinSet::new();
+        task.spawn(driver.run());
         let mut member = Member { welcome: None, commands, seen, live, _task: task };
         member.welcome = member.until(|view| view.welcome.is_some()).await?.welcome;
         Ok(member)
-    }
-}
-
-/// The task that keeps the connection; it ends with its owner.
-struct Task(JoinHandle<()>);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -130,7 +111,8 @@ pub struct Member {
     commands: mpsc::UnboundedSender<Command>,
     seen: watch::Receiver<View>,
     live: watch::Sender<Option<Value>>,
-    _task: Task,
+    /// The task that keeps the connection; it ends with its owner.
+    _task: JoinSet<()>,
 }
 
 /// Sends figures of an agent's part of the run.
@@ -167,8 +149,7 @@ impl Member {
         self.command(Command::Prepared(plan.to_owned(), facts));
     }
 
-    /// Reports that this process cannot take part, with the reasons. The coordinator then starts
-    /// nothing, and tells all processes.
+    /// Reports why this process cannot take part. The coordinator starts nothing, and tells all.
     pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
         self.command(Command::Decline(reasons));
         // Any reply is the end.

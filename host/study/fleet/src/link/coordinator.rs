@@ -1,5 +1,6 @@
 //! The coordinator as its caller sees it: bind, gather, start, watch, finish.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::{Board, Command, Context, Hub, LEAVE, Links, Lobby, Timing, lock};
+use super::{Board, Command, Context, Hub, LEAVE, Lobby, Timing, lock};
 use crate::clock::{ClockStep, Estimate};
 use crate::identity;
 use crate::records::Incoming;
@@ -127,21 +128,14 @@ impl Stopper {
 impl Coordinator {
     /// Listens. Fails if the address cannot be used.
     pub async fn bind(listen: Listen) -> Result<Self, BindError> {
-        let failed = |cause| BindError::Address { address: listen.address.clone(), cause };
-        let identity = identity::server(&listen.token)?;
-        let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
+        let Listen { address, token, clock, timing } = listen;
+        let failed = |cause| BindError::Address { address: address.clone(), cause };
+        let identity = identity::server(&token)?;
+        let listener = TcpListener::bind(&address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         // The owner's own wishes, a few in a run.
         let (commands, requests) = mpsc::unbounded_channel();
-        Ok(Coordinator {
-            listener,
-            address,
-            identity,
-            clock: listen.clock,
-            timing: listen.timing,
-            commands,
-            requests,
-        })
+        Ok(Coordinator { listener, address, identity, clock, timing, commands, requests })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -191,7 +185,7 @@ impl Coordinator {
             order: offer.order,
             copies: copies.clone(),
             written,
-            links: Links::default(),
+            links: BTreeMap::new(),
         };
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
@@ -303,8 +297,12 @@ impl Running {
         let (answer, endings) = oneshot::channel();
         let _ = self.commands.send(Command::Finish(answer));
         // If the deciding task has failed, the agents' records are there all the same.
-        let unknown = || (0..).zip(&self.copies).map(unknown).collect();
-        let endings = endings.await.unwrap_or_else(|_| unknown());
+        let endings = endings.await.unwrap_or_else(|_| {
+            (0..)
+                .zip(&self.copies)
+                .map(|(rank, copy)| Ending::unknown(Who { rank, host: None }, copy))
+                .collect()
+        });
         drop(self.stop);
         let mut tasks = self.tasks;
         while tasks.join_next().await.is_some() {}
@@ -312,16 +310,18 @@ impl Running {
     }
 }
 
-/// The ending of an agent with nothing known but its records.
-fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
-    let copy = lock(copy);
-    Ending {
-        who: Who { rank, host: None },
-        outcome: Outcome::Unfinished,
-        records: (copy.length() > 0).then(|| copy.path().to_owned()),
-        bytes: copy.length(),
-        at_start: None,
-        moves: Vec::new(),
+impl Ending {
+    /// The ending of an agent with nothing known but its records.
+    pub(super) fn unknown(who: Who, copy: &Mutex<Incoming>) -> Ending {
+        let copy = lock(copy);
+        Ending {
+            who,
+            outcome: Outcome::Unfinished,
+            records: (copy.length() > 0).then(|| copy.path().to_owned()),
+            bytes: copy.length(),
+            at_start: None,
+            moves: Vec::new(),
+        }
     }
 }
 

@@ -106,8 +106,7 @@ impl Driver {
                     End::Done => return,
                     End::Broken(why) => why,
                 },
-                // An agent of a run waits for its own coordinator, which may come back to an
-                // address that another coordinator has meanwhile.
+                // Another run may have the address meanwhile: an agent of a run waits for its own.
                 Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
                     return self.fail(JoinError::Tokens(self.address()));
                 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::place::{Place, Starter};
@@ -81,7 +81,7 @@ async fn records_continue_over_broken_links() {
     let bench = Setup::new();
     let (coordinator, port) = bench.bound().await;
     let proxy = Proxy::new(port, 400_007).await;
-    let (mut running, joined) = bench.running(coordinator, proxy.port()).await;
+    let (mut running, joined) = bench.running(coordinator, proxy.port).await;
     let cut = proxy.connections();
     let path = bench.folder.path().join("written");
     append(&path, &content(0, 1_000_000));
@@ -292,7 +292,7 @@ async fn replaces_a_silent_connection() {
     let bench = Setup::new().with_silence(Duration::from_millis(400));
     let (coordinator, port) = bench.bound().await;
     let proxy = Proxy::new(port, usize::MAX).await;
-    let (mut running, joined) = bench.running(coordinator, proxy.port()).await;
+    let (mut running, joined) = bench.running(coordinator, proxy.port).await;
     let before = proxy.connections();
     proxy.freeze();
     let path = bench.folder.path().join("written");
@@ -394,13 +394,8 @@ struct Proxy {
     port: u16,
     connections: Arc<AtomicU32>,
     cut: watch::Sender<Fault>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    /// The task ends with the proxy.
+    _task: JoinSet<()>,
 }
 
 impl Proxy {
@@ -410,7 +405,8 @@ impl Proxy {
         let connections = Arc::new(AtomicU32::new(0));
         let (cut, cuts) = watch::channel(Fault::Cut);
         let counted = Arc::clone(&connections);
-        let task = tokio::spawn(async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 counted.fetch_add(1, Ordering::Relaxed);
@@ -418,11 +414,7 @@ impl Proxy {
                 tokio::spawn(pass(near, far, most, cuts.clone()));
             }
         });
-        Proxy { port, connections, cut, task }
-    }
-
-    fn port(&self) -> u16 {
-        self.port
+        Proxy { port, connections, cut, _task: task }
     }
 
     fn connections(&self) -> u32 {
@@ -479,15 +471,13 @@ const BEGAN: &str = "2026-01-02T03:04:05Z";
 /// Short enough for tests, and long enough for a busy machine.
 fn timing() -> Timing {
     Timing {
-        handshake: Duration::from_secs(10),
-        first_byte: Duration::from_secs(3),
         ping: Duration::from_millis(50),
         first_pings: Duration::from_millis(2),
         first: 8,
-        silence: Duration::from_secs(10),
         grace: Duration::from_secs(2),
         retry: Duration::from_millis(50),
         records: Duration::from_millis(5),
+        ..Timing::default()
     }
 }
 

@@ -73,19 +73,11 @@ pub enum Reason {
     )]
     Size { who: Who, theirs: u32, ours: u32 },
     #[error("{first} and a second process on {second} have the same rank: give each its own")]
-    Duplicate {
-        /// The process that came first.
-        first: Who,
-        second: String,
-    },
+    Duplicate { first: Who, second: String },
     #[error(
         "{who} made another plan than rank 0: {differs}; the same command line, scenario, files and variables must be on every machine"
     )]
-    Plan {
-        who: Who,
-        /// The parts that differ.
-        differs: String,
-    },
+    Plan { who: Who, differs: String },
     #[error("{who} cannot take part: {}", reasons.join("; "))]
     Declined { who: Who, reasons: Vec<String> },
     #[error("{who} was lost before the start, when it {}: {why}", step.doing())]
@@ -93,13 +85,7 @@ pub enum Reason {
     #[error("{who}: {cause}")]
     Clock { who: Who, cause: TooWide },
     #[error("{who} answered {answers} questions about its clock; {needed} are needed")]
-    NoClock {
-        who: Who,
-        /// The questions that it answered.
-        answers: u64,
-        /// The answers that are needed.
-        needed: u64,
-    },
+    NoClock { who: Who, answers: u64, needed: u64 },
     #[error("{address} was turned away: {why}")]
     Stranger { address: String, why: String },
     #[error("stopped before the start: {0}")]

@@ -177,19 +177,15 @@ fn names_missing_processes() {
 fn refuses_every_mismatch_at_once_by_name() {
     let mut scene = Scene::new(rules(6));
     scene.greet(10, 0);
-    let mut other = Scene::hello(1, 6);
-    other.version = "0.9".to_owned();
+    let other = Hello { version: "0.9".to_owned(), ..Scene::hello(1, 6) };
     let refused = scene.on(Input::Hello(11, other));
     let text = "rank 1 (node1) runs version 0.9, the coordinator version 1.0";
     assert!(is_refused(&refused, 11, text));
     assert_eq!(refused[1], Action::Close(11));
-    let mut other = Scene::hello(2, 6);
-    other.protocol = 1;
-    scene.on(Input::Hello(12, other));
+    scene.on(Input::Hello(12, Hello { protocol: 1, ..Scene::hello(2, 6) }));
     scene.on(Input::Hello(13, Scene::hello(3, 7)));
     scene.greet(14, 4);
-    let mut other = Scene::hello(4, 6);
-    (other.instance, other.host) = (1, "twin".to_owned());
+    let other = Hello { instance: 1, host: "twin".to_owned(), ..Scene::hello(4, 6) };
     scene.on(Input::Hello(15, other));
     scene.greet(16, 5);
     scene.prepare(10, "p");

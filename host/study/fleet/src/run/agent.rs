@@ -56,8 +56,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Joins the fleet. `local` is for the agent in the process of rank 0. Fails if rank 0 cannot
-    /// be reached or does not take this process.
+    /// Joins the fleet; `local` is rank 0's own agent. Fails if rank 0 is away or does not take it.
     pub fn join(
         settings: &Settings,
         place: Place,
