@@ -9,10 +9,10 @@ use result::summary::Column;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompts {
     /// The digest of each request as it went over the wire.
-    requests: Column<u64>,
+    pub(crate) requests: Column<u64>,
     /// A digest of the dataset's statements about each: name, lengths, conversation, adapter. It
     /// does not depend on the backend's dialect.
-    samples: Column<u64>,
+    pub(crate) samples: Column<u64>,
 }
 
 impl Prompts {
@@ -36,16 +36,6 @@ impl Prompts {
 
     pub fn count(&self) -> usize {
         self.requests.len()
-    }
-
-    /// Compares the bytes that both sent, for the requests that both have.
-    pub(crate) fn same_requests(&self, other: &Prompts) -> Same {
-        same(&self.requests, &other.requests)
-    }
-
-    /// Compares the samples that both sent, for the requests that both have.
-    pub(crate) fn same_samples(&self, other: &Prompts) -> Same {
-        same(&self.samples, &other.samples)
     }
 }
 
@@ -92,7 +82,8 @@ impl Same {
     }
 }
 
-fn same(a: &Column<u64>, b: &Column<u64>) -> Same {
+/// Compares the digests of two runs, for the requests that both have.
+pub(crate) fn same(a: &Column<u64>, b: &Column<u64>) -> Same {
     let mut found = Same { common: 0, different: 0, first: None };
     for (index, ours) in a.iter() {
         let Some(theirs) = b.get(index) else { continue };

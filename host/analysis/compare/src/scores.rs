@@ -131,8 +131,7 @@ impl Answers {
     }
 }
 
-/// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of
-/// answers. Fails if no sample was judged in both runs.
+/// A score of two single runs, if it is one. Fails if no sample was judged in both.
 pub(super) fn pairing(name: &str, sides: [&Side; 2]) -> Result<Option<Pairing>, NoInterval> {
     let [[a], [b]] = sides.map(Side::measured) else { return Ok(None) };
     let columns = |run: &Measured| run.answers.scores.contains_key(name);

@@ -255,8 +255,7 @@ fn reduce(plugin: &mut Value) {
     }
 }
 
-/// The digest of a value without seeds and salts. The order of keys does not change it, nor does
-/// an absent key that other programs write as `null`.
+/// The digest of a value without seeds and salts, whatever the order of keys and `null` values.
 fn digest(value: Value) -> String {
     hex(&Sha256::digest(canonical(value).to_string()))
 }

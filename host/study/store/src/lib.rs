@@ -265,8 +265,7 @@ impl Store {
         move |cause| StoreError::of(&path, cause)
     }
 
-    /// Adds a run, or writes its row anew. Given tags replace tags of their names. The row, its
-    /// figures and its tags appear together or not at all.
+    /// Adds a run or writes its row anew, in one step; given tags replace tags of their names.
     pub fn add(
         &mut self,
         entry: &Entry,

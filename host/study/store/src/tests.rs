@@ -459,10 +459,7 @@ fn results_of_other_tools_are_rows_with_equal_figures() {
     points.extend(read("inferencex-agentic"));
     let scenarios: BTreeSet<_> = points.iter().map(|point| &point.row.key.scenario).collect();
     assert_eq!((points.len(), scenarios.len()), (3, 3));
-    let error = read_error(&cases.join("unknown-json/input.json"));
+    let unknown = cases.join("unknown-json/input.json");
+    let error = super::read(&unknown).map(drop).unwrap_err().to_string();
     assert!(error.contains("unknown-json"), "{error}");
-}
-
-fn read_error(path: &Path) -> String {
-    read(path).map(drop).unwrap_err().to_string()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{CompatibilityCheck, Kind};
+use crate::prompts::same;
 use crate::side::Measured;
 use model::duration;
 use scenario::Fate::{self, May, Must, Silent};
@@ -72,7 +73,7 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut CompatibilityC
 }
 
 fn requests(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
-    let on_the_wire = a.prompts.same_requests(&b.prompts);
+    let on_the_wire = same(&a.prompts.requests, &b.prompts.requests);
     if on_the_wire.is_all() {
         return;
     }
@@ -85,7 +86,8 @@ fn requests(a: &Measured, b: &Measured, found: &mut CompatibilityCheck<'_>) {
     };
     let mut unlike = unlike(&a.reported.plan, &b.reported.plan).into_iter();
     let explained = unlike.any(|(key, ..)| is_explained(&key));
-    let compared = if explained { a.prompts.same_samples(&b.prompts) } else { on_the_wire };
+    let compared =
+        if explained { same(&a.prompts.samples, &b.prompts.samples) } else { on_the_wire };
     if !compared.is_all() {
         let (differ, first) = (compared.different, compared.first.unwrap_or_default());
         let common = compared.common;
