@@ -124,8 +124,7 @@ impl Figures<'_> {
         stated.or_else(|| self.of_samples()?.max()).map(|most| most as f64)
     }
 
-    /// The most tokens that an answer can have, with the words for findings: the tokens of the
-    /// longest answer, or the most that a request asked for.
+    /// The most tokens of an answer, with words for findings: the longest one's, or the requested.
     pub(super) fn most_tokens(&self) -> Option<(f64, String)> {
         if let Some(longest) = self.longest() {
             let words = format!("at most {} tokens an answer", shown(longest));

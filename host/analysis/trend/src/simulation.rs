@@ -46,8 +46,7 @@ fn points(noise: Noise, step: usize, random: &mut Random) -> Vec<Point> {
     (0..POINTS).map(point).collect()
 }
 
-/// Judges after each point, and confirms each suspicion. Returns the place of the first confirmed
-/// alarm, and the number of confirming measurements.
+/// Judges after each point. Returns the place of the first confirmed alarm, and the confirmations.
 fn alarm(
     noise: Noise,
     points: &[Point],

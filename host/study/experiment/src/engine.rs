@@ -71,8 +71,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         self.devices.facts()
     }
 
-    /// Waits until the engine of a killed lab has ended: until the ports of these engines are free,
-    /// or for the time that an engine may take to stop.
+    /// Waits until a killed lab's engine has ended: its ports are free, or it had its time to stop.
     pub(crate) fn wait_for_ports(&self, engines: &[Described]) {
         for engine in engines.iter().filter(|engine| engine.launch.is_some()) {
             let clock = Clock::start();

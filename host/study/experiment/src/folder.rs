@@ -118,7 +118,6 @@ fn read(folder: &Path) -> Result<(Journal, Vec<u8>), Error> {
 }
 
 /// Reads a lab's folder: the lab file as it was, its scenarios, and the results in the journal.
-/// Fails if it is not a lab's folder, or cannot be read.
 pub fn opened(folder: &Path) -> Result<(SavedLab, Lab, Results), Error> {
     let path = folder.join(KEPT);
     let wrong = |why: String| Error::NoLab(path.clone(), why);

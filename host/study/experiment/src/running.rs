@@ -32,8 +32,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// An engine that the lab started. Its death is waited for on a thread of its own, because runs
-    /// block this one. Fails if there is no such thread.
+    /// An engine of the lab. A thread of its own waits for its death, because runs block this one.
     pub(crate) fn started(engine: launch::Engine, before: Baseline) -> io::Result<Self> {
         let death = Arc::default();
         let waits = wait(engine.death(), &death)?;

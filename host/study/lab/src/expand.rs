@@ -396,8 +396,7 @@ impl Trial {
         Some(engine.version_command.as_ref()?.iter().map(finish).collect())
     }
 
-    /// The variables as the engine gets them; `ours` has the values of our environment. Errors: a
-    /// variable of ours that is not set, by name.
+    /// The variables as the engine gets them, with our values. Errors: a name that is not set.
     pub fn environment(
         &self,
         engine: &Engine,

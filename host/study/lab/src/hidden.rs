@@ -149,8 +149,7 @@ impl Hiding {
         }
     }
 
-    /// Returns the text that replaces the secret of that name. A reference to a variable is no
-    /// secret, and a mark stays unchanged.
+    /// Returns the text that replaces a secret; references to variables and marks stay unchanged.
     fn mark(&mut self, name: &str, secret: &str) -> String {
         let is_hidden = secret.starts_with("[redacted") && secret.ends_with(']');
         if is_hidden || secret.is_empty() || is_reference(secret) {

@@ -329,8 +329,7 @@ impl Walk<'_> {
         self.conclude(baseline, chosen, confirmed)
     }
 
-    /// Builds one trial with the kept choice of each dimension; the choice with the least gain is
-    /// dropped where a combination is excluded.
+    /// One trial of all kept choices; excluded combinations lose their choice with the least gain.
     fn together(&self, from: &Trial, kept: &[(usize, Choice)]) -> Option<Trial> {
         let level = |choice: &Choice| {
             choice.stage.row(&choice.trial.id).and_then(|row| row.level).unwrap_or_default()

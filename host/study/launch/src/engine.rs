@@ -92,8 +92,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine. Fails if its port is occupied, or it cannot be run, or its output cannot
-    /// be kept. Then nothing is left of it.
+    /// Starts an engine. Fails, and leaves nothing, if its port, program or log cannot be used.
     pub fn start(spec: Spec) -> Result<Self, StartError> {
         let name = || spec.name.clone();
         let file = |source| StartError::File { name: name(), path: spec.log.clone(), source };

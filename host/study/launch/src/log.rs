@@ -36,8 +36,7 @@ struct State {
 }
 
 impl Log {
-    /// Begins to copy the output of a pipe, until nobody can write to it any more. Fails if the
-    /// file cannot be made, or no thread can be started.
+    /// Begins to copy a pipe's output until its last writer is gone. Fails without file or thread.
     pub fn start(
         mut pipe: PipeReader,
         path: &Path,

@@ -15,8 +15,7 @@ pub const PIPE: &str = "RUNNER_PARENT_PIPE";
 /// The time between two interrupts.
 const AGAIN: Duration = Duration::from_secs(20);
 
-/// Interrupts this process when the parent that gave it a pipe has ended, and again until it ends.
-/// Fails if there is no such pipe.
+/// Interrupts this process, again and again, once the parent that gave it a pipe has ended.
 pub fn end_with_parent() -> io::Result<()> {
     let Some(number) = std::env::var_os(PIPE) else { return Ok(()) };
     let number = number.to_str().and_then(|number| number.parse::<u32>().ok());

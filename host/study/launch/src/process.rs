@@ -201,8 +201,7 @@ fn parse(pid: u32, stat: &str) -> Option<Process> {
     })
 }
 
-/// The marks of an engine's processes. They grow: a process that was seen to belong to the engine
-/// belongs to it later, when its parent is gone.
+/// An engine's marks. They grow: a process once seen stays, also when its parent is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     /// The launch's identifier, which is in the environment of its processes unless they remove it.

@@ -42,8 +42,7 @@ fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
     Spec { ready_timeout: LONG, stop_timeout: LONG, settle_timeout: LONG, ..spec }
 }
 
-/// This program as an engine that listens on the port of the specification. `before` is a script
-/// that ends with its command, such as `exec "$@"`.
+/// This program as an engine that listens on its port, started by a script such as `exec "$@"`.
 fn listening(folder: &TempDir, before: &str) -> Spec {
     let mut spec = spec(folder, shell(before));
     spec.command.push("sh".to_owned());

@@ -51,8 +51,7 @@ fn differences(row: &Row) -> Vec<Difference> {
         .collect()
 }
 
-/// True or false where a scenario's gain is shown, for better or worse: its interval holds no zero,
-/// and the trial is shown to differ to that side.
+/// True or false where a gain is shown, for better or worse, and the trial differs to that side.
 fn is_better(judgement: Judgement, gain: &Gain) -> Option<bool> {
     let [low, high] = gain.interval?;
     match judgement {
