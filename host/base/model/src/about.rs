@@ -1,6 +1,5 @@
-//! The subject of a result: engine, hardware, and the start of the server. The author of a run
-//! states them; the server adds an engine and a version that the author leaves out. They are passed
-//! on as stated and never read as figures.
+//! The subject of a result: engine, hardware, and the start of the server, as the author states
+//! them or else the server. They are never read as figures.
 
 use std::collections::BTreeMap;
 

@@ -232,7 +232,6 @@ impl Arrival {
 }
 
 impl Spread {
-    /// The areas at which a request is due.
     fn areas(self, seed: u64) -> Box<dyn Iterator<Item = f64> + Send> {
         match self {
             Spread::Constant => Box::new((0u64..).map(|i| i as f64)),
@@ -242,7 +241,6 @@ impl Spread {
     }
 }
 
-/// Due times at these numbers of seconds.
 fn at(seconds: impl Iterator<Item = f64> + Send + 'static) -> DueTimes {
     Box::new(seconds.map(|seconds| Due::At(Nanos::from_secs_f64(seconds))))
 }
@@ -279,7 +277,6 @@ fn normalised(seed: u64, rate: f64, burstiness: f64, requests: Option<u64>) -> D
     at(sums(gaps(seed, rate, burstiness)).map(move |sum| sum * factor))
 }
 
-/// Requests spread over the area under a rate that changes.
 fn varying(
     stages: impl Iterator<Item = Stage> + Send + 'static,
     spread: Spread,
@@ -310,8 +307,7 @@ crate::words! {
 }
 
 impl Think {
-    /// Returns this user's think time before its request of this turn; turn 1 follows its first
-    /// answer.
+    /// This user's think time before its request of this turn; turn 1 follows its first answer.
     pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
         match self.spread {
             ThinkSpread::Constant => self.time,
@@ -334,8 +330,7 @@ struct Legacy {
 }
 
 impl Legacy {
-    /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes
-    /// no more.
+    /// A stream at its beginning. Only a seed's lowest 32 bits count, since NumPy takes no more.
     fn new(seed: u64) -> Self {
         Legacy { twister: Mt::new(seed as u32), gauss: None }
     }
@@ -412,7 +407,6 @@ impl Legacy {
     }
 }
 
-/// The most stages that are listed one by one.
 const LISTED: usize = 6;
 
 impl Display for Arrival {

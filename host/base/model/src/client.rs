@@ -1,6 +1,5 @@
-//! Observations of this process and its machine while it measured: figures on the client, not on
-//! the server. They are observed (`vitals`), not computed from exchanges, and are copied into the
-//! summary as they are.
+//! Figures on the client while it measured, not on the server: observed (`vitals`), not computed
+//! from exchanges, and copied into the summary as they are.
 
 use std::collections::BTreeMap;
 
@@ -150,8 +149,7 @@ pub fn role(thread: &str) -> &str {
 }
 
 impl Client {
-    /// The figures of several load generators in one: the worst of each, thread by thread of the
-    /// same name.
+    /// The figures of several load generators in one: the worst of each, by the threads' names.
     pub fn worst(of: impl IntoIterator<Item = Client>) -> Option<Client> {
         of.into_iter().reduce(|one, other| {
             let mut threads = one.threads;
@@ -207,7 +205,6 @@ impl Thread {
     }
 }
 
-/// Joins two figures if both are present; else gives the figure that is present.
 fn merge<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(both(one, other)),

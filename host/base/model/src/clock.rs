@@ -48,9 +48,8 @@ impl Clock {
         self.origin + at.into()
     }
 
-    /// Returns the lead of the system's clock over this clock, in nanoseconds. The number stays the
-    /// same until somebody sets the system's clock. Absent if the two could not be read at the same
-    /// instant.
+    /// Returns the lead of the system's clock over this clock, in nanoseconds, until somebody sets
+    /// the system's clock. Absent if the two could not be read at the same instant.
     pub fn behind_system_time(&self) -> Option<i128> {
         /// Two readings further apart are not of one instant.
         const APART: Nanos = Nanos(100_000);

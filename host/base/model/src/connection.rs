@@ -1,7 +1,5 @@
-//! Connections to a server: HTTP version, connection reuse, timeouts, trust, and the source of
-//! timestamps.
-//!
-//! These are the settings alone; `load` acts on them.
+//! Settings of connections to a server: HTTP version, reuse, timeouts, trust, and the source of
+//! timestamps. `load` acts on them.
 
 use std::path::PathBuf;
 

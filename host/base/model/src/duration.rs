@@ -1,7 +1,5 @@
-//! Lengths of time as people write them: `250ms`, `1.5s`, `2m`, `1h30m`.
-//!
-//! Responsible for reading and writing this one notation, in scenarios, scripts and flags alike.
-//! It knows nothing of clocks; whole nanoseconds are [`crate::units::Nanos`].
+//! Lengths of time as people write them in scenarios, scripts and flags: `250ms`, `1.5s`, `1h30m`.
+//! Whole nanoseconds are [`crate::units::Nanos`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -151,8 +149,7 @@ pub fn format(span: Duration) -> String {
     text + name
 }
 
-/// A length of time that is written as text wherever people see it: in TOML, JSON, flags and
-/// messages.
+/// A length of time that people see as text: in TOML, JSON, flags and messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Duration);
 

@@ -180,7 +180,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Changes every instant.
     fn shift(&mut self, moved: impl Fn(Nanos) -> Nanos) {
         self.begun = moved(self.begun);
         self.connected = moved(self.connected);
@@ -374,8 +373,7 @@ impl Kind {
         letters::kind(letter)
     }
 
-    /// True if such an event carries output: text, reasoning, a tool call, sound, a vector or an
-    /// order.
+    /// True if an event carries output: text, reasoning, a tool call, sound, a vector or an order.
     pub fn is_output(self) -> bool {
         matches!(
             self,
@@ -444,7 +442,6 @@ mod letters {
         kinds
     };
 
-    /// The kind of a letter, if it stands for one.
     pub fn kind(letter: u8) -> Option<Kind> {
         KINDS.get(usize::from(letter)).copied().flatten()
     }
@@ -515,8 +512,7 @@ impl Events {
 }
 
 impl Exchange {
-    /// Moves every instant by `by` nanoseconds, as if the run's origin were that much earlier. No
-    /// instant gets before the origin.
+    /// Moves every instant by `by` nanoseconds, but none to before the origin.
     pub fn shift(&mut self, by: i128) {
         let moved = |at: Nanos| {
             let at = i128::from(at.0).saturating_add(by).max(0);
@@ -592,7 +588,6 @@ pub struct Step {
 }
 
 impl Step {
-    /// Changes every instant.
     fn shift(&mut self, moved: impl Fn(Nanos) -> Nanos) {
         let instants = [&mut self.sent, &mut self.first_byte, &mut self.headers, &mut self.ended];
         for at in instants {

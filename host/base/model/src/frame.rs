@@ -66,8 +66,7 @@ pub struct LengthPrefix {
 }
 
 impl LengthPrefix {
-    /// Length of the frame whose prefix these bytes begin with; absent if they do not hold the
-    /// whole prefix.
+    /// Length of the frame whose prefix these bytes begin with; absent if the prefix is not whole.
     fn read(&self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(self.skip..self.skip + self.width)?;
         let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
@@ -103,7 +102,6 @@ pub struct Frames {
     at: Vec<Nanos>,
     /// The names of frames that have one, by position.
     names: Vec<(u32, String)>,
-    /// True if the last may be a piece of a frame.
     unfinished: bool,
 }
 
@@ -128,8 +126,7 @@ impl Frames {
         self.unfinished = false;
     }
 
-    /// Lends out bytes, ends and names, for a caller that must own them; they come back with
-    /// [`put_back`](Self::put_back).
+    /// Lends bytes, ends and names to an owner; [`put_back`](Self::put_back) takes them back.
     pub fn take_parts(&mut self) -> (Vec<u8>, Vec<u32>, Vec<(u32, String)>) {
         (
             std::mem::take(&mut self.bytes),
@@ -288,10 +285,8 @@ pub struct Framer {
     after_cr: bool,
     first_line: bool,
     name: Option<String>,
-    /// The data of a frame that is not complete.
     data: Vec<u8>,
     has_data: bool,
-    /// Bytes that were copied to be held.
     #[cfg(test)]
     copied: usize,
 }
@@ -312,8 +307,7 @@ impl Framer {
         }
     }
 
-    /// Takes the bytes of one read; appends the frames they complete to `frames`. Fails if a frame
-    /// grows too large, or is not in the framing's form.
+    /// Takes the bytes of one read; appends complete frames. Fails on a large or malformed one.
     pub fn push(
         &mut self,
         at: Nanos,
@@ -447,7 +441,6 @@ impl Framer {
         left
     }
 
-    /// Appends to the held part of a line or a frame.
     fn extend_line(&mut self, bytes: &[u8]) {
         #[cfg(test)]
         {

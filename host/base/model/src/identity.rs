@@ -144,7 +144,6 @@ enum IdKind {
     Span = 0x73_70_61,
 }
 
-/// The fields that one id is sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Header {
     Request,
@@ -158,7 +157,6 @@ enum Header {
 #[derive(Clone, Debug)]
 pub struct Identities {
     run: RunId,
-    /// The text that ids begin with.
     prefix: String,
     form: Form,
     routing_by: Routing,

@@ -32,8 +32,7 @@ pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A change in percent, with its sign; without one if it rounds to zero: `+1.2 %`, `-3.0 %`, `0.0
-/// %`.
+/// A change in percent, with its sign unless it rounds to zero: `+1.2 %`, `-3.0 %`, `0.0 %`.
 pub fn change(percent: f64) -> String {
     let text = format!("{percent:+.1} %");
     match text.as_str() {
@@ -100,7 +99,6 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Without trailing zeros.
 fn trimmed(text: &str) -> String {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -109,8 +107,7 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of
-/// steps fit the span.
+/// A step of 1, 2, 2.5 or 5 times a power of ten, of which about a given number fit the span.
 pub fn round_step(span: f64, about: usize) -> f64 {
     let raw = span / about.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {
@@ -164,10 +161,8 @@ mod tests {
         assert_eq!(count(1_000), "1,000");
         assert_eq!(short(0.02, 4), "0.02");
         assert_eq!(short(12.5, 4), "12.5");
-        assert_eq!(
-            [0.9925, 0.423, 1.0, 0.000_6].map(percent),
-            ["99.25 %", "42.3 %", "100 %", "0.06 %"]
-        );
+        let wanted = ["99.25 %", "42.3 %", "100 %", "0.06 %"];
+        assert_eq!([0.9925, 0.423, 1.0, 0.000_6].map(percent), wanted);
         assert_eq!([1, 2].map(|n| plural(n, "request")), ["1 request", "2 requests"]);
         assert_eq!(bytes(16_777_216_000), "15.6 GiB");
         assert_eq!(bytes(100), "100 B");

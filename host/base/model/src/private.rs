@@ -11,9 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The mode of a file.
 const FILE: u32 = 0o600;
-/// The mode of a folder.
 const FOLDER: u32 = 0o700;
 /// The mode's bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -62,8 +60,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Writes a file so that at every instant, and after a crash, the old or the new content is whole.
-/// Two processes must not write the same file at once. Errors: the system's. Then the old content
-/// remains.
+/// Only one process may write it at once. Errors: the system's, and the old content remains.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let part = part(path);
     let written = (|| {

@@ -108,8 +108,7 @@ impl<S: AsRef<str> + From<String>> Known<S> {
         })
     }
 
-    /// Bytes without them. Bytes that have none come back as they are, whether they are text or
-    /// not.
+    /// Bytes without them. Bytes that have none come back as they are, even if they are no text.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let has = |secret: &S| memchr::memmem::find(bytes, secret.as_ref().as_bytes()).is_some();
         if self.0.iter().any(has) {
@@ -254,10 +253,8 @@ fn command_within(text: &str, depth: u32) -> String {
     out
 }
 
-/// The words expected after a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expectation {
-    /// Nothing secret.
     Nothing,
     Secret,
     /// Secrets, up to the next flag: `--api-keys a b`.
@@ -311,7 +308,6 @@ fn word_end(text: &str) -> usize {
     }
 }
 
-/// A word without the quotes around it.
 fn unquoted(word: &str) -> &str {
     let inner = |quote| word.strip_prefix(quote)?.strip_suffix(quote);
     let inner = inner('"').or_else(|| inner('\''));

@@ -75,9 +75,8 @@ impl Target {
         })
     }
 
-    /// The path on the server for a backend's path.
-    ///
-    /// Users give the base URL of OpenAI-like engines with and without `/v1`; both work.
+    /// The path on the server for a backend's path. Users give the base URL of OpenAI-like engines
+    /// with and without `/v1`; both work.
     pub fn path(&self, path: &str) -> String {
         let prefix = match self.prefix.strip_suffix("/v1") {
             Some(shorter) if path.starts_with("/v1/") => shorter,
@@ -149,7 +148,6 @@ pub fn with_scheme(url: &str) -> Cow<'_, str> {
     if url.contains("://") { url.into() } else { format!("http://{url}").into() }
 }
 
-/// True if this is a name, an address, or an address of IPv6 in brackets.
 fn is_host(host: &str) -> bool {
     match host.strip_prefix('[') {
         Some(rest) => {
@@ -365,10 +363,8 @@ mod tests {
             fields: vec!["in-a-body".into()],
             ..Secrets::default()
         };
-        assert_eq!(
-            secrets.redact("bad key sk-12345 at t0p in-a-body"),
-            "bad key [redacted] at t0p [redacted]"
-        );
+        let expected = "bad key [redacted] at t0p [redacted]";
+        assert_eq!(secrets.redact("bad key sk-12345 at t0p in-a-body"), expected);
         assert_eq!(&*secrets.redact_bytes(b"key sk-12345"), b"key [redacted]");
         let header = |value: &str| ("x-gateway".to_owned(), value.to_owned());
         let headers = ["Bearer tok%2Fen-of-a", "session=cookie-b; theme=dark; id=\"cookie-c\""];

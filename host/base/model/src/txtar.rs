@@ -1,6 +1,5 @@
-//! Files that hold several texts, in the format
-//! [txtar](https://pkg.go.dev/golang.org/x/tools/txtar): a comment, then a line `-- NAME --` before
-//! each text.
+//! Files of several texts in the format [txtar](https://pkg.go.dev/golang.org/x/tools/txtar): a
+//! comment, then a line `-- NAME --` before each text.
 
 /// The name in a line that begins a text.
 pub fn heading(line: &str) -> Option<&str> {

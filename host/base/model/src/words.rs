@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_the_same_everywhere() {
+    fn names_and_documentation_are_the_same_everywhere() {
         for colour in Colour::ALL {
             let name = colour.name();
             assert_eq!(name.parse(), Ok(colour));
@@ -170,10 +170,6 @@ mod tests {
         assert_eq!(Colour::Green.about(), "Like grass, or like leaves.");
         let error = "red".parse::<Colour>().unwrap_err();
         assert_eq!(error, "expected one of `green`, `light-blue`, found \"red\"");
-    }
-
-    #[test]
-    fn the_schema_has_the_names_and_their_documentation() {
         let schema = serde_json::to_value(schemars::schema_for!(Colour)).unwrap();
         let of = |at: usize| schema["oneOf"][at].clone();
         assert_eq!(of(0)["const"], "green");

@@ -61,18 +61,13 @@ pub enum Placeholder {
     Signature,
 }
 
-/// The texts that may have a placeholder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The text that is signed, and header fields.
     Both,
-    /// The text that is signed.
     Message,
-    /// Header fields.
     Header,
 }
 
-/// The placeholders, by name.
 const PLACEHOLDERS: [(&str, Placeholder, Place); 9] = [
     ("method", Placeholder::Method, Place::Both),
     ("path", Placeholder::Path, Place::Both),

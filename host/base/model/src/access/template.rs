@@ -43,8 +43,7 @@ impl<P: Copy + PartialEq> Template<P> {
         template
     }
 
-    /// Reads a text; `unknown` decides about a brace that begins no placeholder, and gets the text
-    /// behind it.
+    /// Reads a text; `unknown` decides about a brace without a placeholder, by the text behind it.
     fn read<E>(
         text: &str,
         known: &[(&str, P)],

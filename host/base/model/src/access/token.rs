@@ -69,14 +69,12 @@ pub enum Placeholder {
     Token,
 }
 
-/// Placeholders of the login.
 const OF_LOGIN: [(&str, Placeholder); 4] = [
     ("key", Placeholder::Key),
     ("id", Placeholder::Id),
     ("secret", Placeholder::Secret),
     ("basic", Placeholder::Basic),
 ];
-/// Placeholders of other requests.
 const OF_REQUESTS: [(&str, Placeholder); 1] = [("token", Placeholder::Token)];
 
 /// A text of a login, or of a request with a token.
@@ -92,8 +90,7 @@ pub fn login_header(text: &str) -> Result<Template, UnknownPlaceholder> {
     Template::parse(text, &OF_LOGIN)
 }
 
-/// Reads the value of a header field of another request. Fails if a text in braces is no
-/// placeholder of it.
+/// Reads another request's header value. Fails if a text in braces is no placeholder of it.
 pub fn header(text: &str) -> Result<Template, UnknownPlaceholder> {
     Template::parse(text, &OF_REQUESTS)
 }

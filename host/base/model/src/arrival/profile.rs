@@ -80,7 +80,6 @@ pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
     Nanos::from_secs_f64(requests as f64 / second.area())
 }
 
-/// Stages one after the other, walked from the first to the last.
 pub(super) struct Profile<S> {
     stages: S,
     current: Option<Stage>,

@@ -1,6 +1,4 @@
-//! Recorded arrival times: reads them from the lines of a file.
-//!
-//! The plan holds the file's path and digest; `resolve` opens it.
+//! Recorded arrival times, from the lines of a file whose path and digest the plan holds.
 
 use std::io::{BufRead, Read};
 use std::sync::Arc;
@@ -36,12 +34,10 @@ pub const MOST_TIMES: usize = 10_000_000;
 /// The longest line of a trace, in bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// The notation of a trace's lines.
 #[derive(Clone, Copy, PartialEq)]
 enum Notation {
     /// A JSON object with a `timestamp` in milliseconds, as Mooncake's traces have them.
     Objects,
-    /// A number of seconds.
     Numbers,
 }
 
@@ -136,7 +132,6 @@ impl Trace {
     }
 }
 
-/// The time on a line.
 fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
     let this = if text.starts_with('{') { Notation::Objects } else { Notation::Numbers };
     if *notation.get_or_insert(this) != this {
@@ -224,7 +219,6 @@ mod tests {
         assert!(error.to_string().starts_with("line 1: it is longer"), "{error}");
     }
 
-    /// Endless lines.
     struct Zeros;
 
     impl Read for Zeros {
@@ -240,10 +234,8 @@ mod tests {
     #[test]
     fn a_trace_with_too_many_times_is_refused() {
         let error = Trace::read(std::io::BufReader::new(Zeros)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "line 10000001: it has more than 10000000 times; use a part of it"
-        );
+        let wanted = "line 10000001: it has more than 10000000 times; use a part of it";
+        assert_eq!(error.to_string(), wanted);
     }
 
     #[test]

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_written_with_its_class_and_read_back() {
+    fn outcomes_are_written_with_their_class_and_read_back() {
         let refused = incomplete(Class::HttpStatus, Some(Reason::Overloaded), "HTTP 429");
         for (outcome, text) in [
             (Outcome::Ok, r#"{"class":"complete"}"#),
@@ -184,10 +184,6 @@ mod tests {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
             assert_eq!(read(text).unwrap(), outcome);
         }
-    }
-
-    #[test]
-    fn refuses_an_incomplete_outcome() {
         for (text, why) in [
             ("{}", "missing field `class`"),
             (r#"{"class":"reset"}"#, "missing field `message`"),

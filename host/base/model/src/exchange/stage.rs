@@ -22,8 +22,7 @@ pub struct Prepared {
     pub sample: SampleFacts,
     /// Index of its target among the plan's targets, from 0.
     pub target: u32,
-    /// Instant at which the first of the requests that it depends on released it; absent if it
-    /// depends on none.
+    /// Instant at which the first request that it depends on released it; absent without any.
     pub released: Option<Nanos>,
     /// True if the request forces the length of its answer, which is then the number of output
     /// tokens that it asks for.
@@ -39,13 +38,11 @@ pub struct Due {
     pub prepared: Box<Prepared>,
     /// Instant at which it should be sent.
     pub due: Nanos,
-    /// Instant at which the cap on requests in flight released it; absent without a cap, or if it
-    /// never did.
+    /// Instant at which the cap on requests in flight released it; absent if it did not.
     pub granted: Option<Nanos>,
 }
 
-/// An exchange under way, with the times that the transport has seen so far. An absent time has not
-/// come, or never will.
+/// An exchange under way, with the times so far. An absent time has not come, or never will.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Open {
     /// The request.

@@ -34,10 +34,16 @@ fn pieces(reply: &[u8], mut cuts: Vec<usize>) -> Vec<&[u8]> {
 }
 
 #[test]
-fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
+fn a_frame_has_its_instant_its_name_and_its_end() {
     let frames = cut(Framing::EventStream, &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"]);
     let instants: Vec<u64> = frames.iter().map(|f| f.0).collect();
     assert_eq!(instants, [1, 1, 2]);
+    let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
+    assert_eq!(frames[0].1.as_deref(), Some("e"));
+    assert_eq!(frames[1].1, None);
+    let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
+    assert!(!frames[0].3);
+    assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
 }
 
 #[test]
@@ -53,25 +59,13 @@ fn the_standard_says_what_ends_lines_and_events() {
 }
 
 #[test]
-fn names_belong_to_their_event_alone() {
-    let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
-    assert_eq!(frames[0].1.as_deref(), Some("e"));
-    assert_eq!(frames[1].1, None);
-}
-
-#[test]
-fn a_last_event_may_lack_its_blank_line_and_is_marked() {
-    let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
-    assert!(!frames[0].3);
-    assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
-}
-
-#[test]
-fn lines_and_whole_bodies() {
+fn lines_whole_bodies_and_raw_reads() {
     assert_eq!(texts(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]), ["{1}", "{2}", "{3}"]);
     assert_eq!(texts(Framing::Whole, &[b"a\n", b"b"]), ["a\nb"]);
     assert!(cut(Framing::Whole, &[]).is_empty());
     assert!(cut(Framing::Whole, &[b""]).is_empty());
+    let expected = [(0, None, "a\n\n".to_owned(), false), (2, None, "b".to_owned(), false)];
+    assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
 }
 
 proptest! {
@@ -143,12 +137,6 @@ fn messages_of_grpc_and_their_trailers() {
     let mut framer = Framer::new(Framing::Grpc);
     let pushed = framer.push(Nanos(0), b"\x01\0\0\0\x01a", &mut Frames::default());
     assert_eq!(pushed, Err(FrameError::Flags(1)), "a compressed message");
-}
-
-#[test]
-fn raw_frames_are_the_reads() {
-    let expected = [(0, None, "a\n\n".to_owned(), false), (2, None, "b".to_owned(), false)];
-    assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
 }
 
 /// Each byte is copied once to be held, for reads and frames of any size.
