@@ -28,8 +28,7 @@ const HEADER: usize = 16 + 3 * 32;
 /// Extensions of complete and of incomplete files.
 const ENDING: &str = ".artifact";
 const UNFINISHED: &str = ".unfinished";
-/// The size limit of all files together, in bytes; beyond it, the least recently used files are
-/// removed.
+/// The size limit of all files together; beyond it, the least recently used files are removed.
 const FOLDER_BYTES: u64 = 1 << 30;
 const FILE_BYTES: u64 = 512 << 20;
 /// Files unused for this long are removed in any case.
@@ -73,11 +72,9 @@ pub enum Lookup {
     /// The contents that were put there, unchanged.
     Whole(Contents),
     Nothing,
-    /// It cannot be used, with the reason.
     Wrong(String),
 }
 
-/// The contents of a file, without its header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Contents(Vec<u8>);
 
@@ -123,8 +120,7 @@ impl Cache {
         }
     }
 
-    /// Describes a mistake in the contents under a digest, for callers that find it when they parse
-    /// them.
+    /// Describes a mistake in the contents under a digest, for callers that find one.
     pub fn wrong(&self, digest: &str, mistake: &str) -> String {
         format!("its cached form {} {mistake}", self.path(digest).display())
     }
@@ -153,7 +149,6 @@ impl Cache {
         kept
     }
 
-    /// Returns the path for the contents made from a source.
     pub fn path(&self, digest: &str) -> PathBuf {
         let maker = hex(&self.maker[..8]);
         self.folder.join(format!("{digest}-{maker}{ENDING}"))
@@ -194,8 +189,7 @@ impl Cache {
         header
     }
 
-    /// Removes files that are long unused, that exceed the size limit, or that another process did
-    /// not finish.
+    /// Removes files that are long unused, exceed the size limit, or were never finished.
     fn tidy(&self) -> io::Result<()> {
         let now = clock::date();
         let mut kept = Vec::new();

@@ -19,7 +19,6 @@ fn cache(folder: &Path) -> Cache {
     Cache::at(folder, &CAKES, [7; 32]).unwrap().unwrap()
 }
 
-/// Returns the message about the file of that digest.
 #[track_caller]
 fn wrong(cache: &Cache, digest: &str) -> String {
     match cache.find(digest) {

@@ -49,7 +49,6 @@ const THROTTLE: [&str; 3] =
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     pub driver: Option<String>,
-    /// The devices with their readings, in the order in which the page names them.
     pub devices: Vec<(Device, Reading)>,
 }
 
@@ -159,8 +158,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Fetches a first page, which names the devices. Fails if there is no page, or it has no
-    /// device that is chosen.
+    /// Fetches a first page, which names the devices. Fails without a page or a chosen device.
     pub fn open(mut fetch: Fetch, choice: &Choice) -> Result<Self, String> {
         let page = parse(&fetch()?);
         let count = page.devices.len();

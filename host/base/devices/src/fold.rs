@@ -369,7 +369,6 @@ impl Figures {
     }
 }
 
-/// The interval, in seconds.
 #[derive(Clone, Copy)]
 struct Span {
     from: f64,
@@ -475,9 +474,8 @@ impl Line {
         inside.map(|(_, value)| *value)
     }
 
-    /// Returns the growth of a counter within an interval, as an area of one per second of growth.
-    /// A counter that repeats its value was not read anew, so it counts from change to change.
-    /// Fails if the counter went back, or did not move.
+    /// The growth of a counter within an interval, as an area, from change to change: a repeated
+    /// value was not read anew. Fails if the counter went back, or did not move.
     pub fn growth(&self, from: f64, to: f64) -> Result<Area, &'static str> {
         let mut changes = self.points.clone();
         changes.dedup_by(|later, earlier| later.1 == earlier.1);

@@ -33,4 +33,4 @@ mod watch;
 pub use entry::{Entry, Failed, Head, Recording, Sample};
 pub use fold::{Devices, EnergyFrom, Figures, HostEnergy, SteadyEnergy, Throttled};
 pub use reading::{Choice, Device, Facts, Reading, Reason, Source, held};
-pub use watch::{Aside, Monitor, Watch};
+pub use watch::{Monitor, Watch};

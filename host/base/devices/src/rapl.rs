@@ -27,7 +27,6 @@ pub struct Rapl {
     names: Vec<String>,
 }
 
-/// The reason why the host's energy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRapl {
     #[error("this machine shows no energy counters: no intel-rapl in {}", .0.display())]
@@ -82,9 +81,8 @@ impl Rapl {
         &self.names
     }
 
-    /// Reads the energy that the host has drawn since this was opened, in joules. It must be read
-    /// more often than a counter wraps around: a minute is often enough. Fails if a counter cannot
-    /// be read any more.
+    /// Reads the joules that the host has drawn since this was opened. A read a minute is enough
+    /// for counters that wrap around. Fails if a counter cannot be read any more.
     pub fn read(&mut self) -> Result<f64, NoRapl> {
         for zone in &mut self.zones {
             let now = number(&zone.energy)?;

@@ -128,9 +128,8 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Reads a list as `CUDA_VISIBLE_DEVICES` has them: `0,2` or `GPU-5b4e07f6,GPU-ef6e`. CUDA
-    /// itself numbers devices by their speed unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`; here the
-    /// number is always the bus's.
+    /// Reads a list as `CUDA_VISIBLE_DEVICES` has them: `0,2` or `GPU-5b4e07f6,GPU-ef6e`. Numbers
+    /// are the bus's, as in CUDA with `CUDA_DEVICE_ORDER=PCI_BUS_ID` alone.
     pub fn parse(list: &str) -> Self {
         let words = list.split(',').map(str::trim);
         Choice::Some(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())

@@ -15,18 +15,6 @@ use crate::reading::{Facts, Reading, Source};
 /// The time limit of a source's last reading, so that a hanging driver delays no run.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// Work that is done along with a recording, on its thread.
-pub trait Aside: Send {
-    fn begin(&mut self) {}
-
-    /// An entry was added to the recording. Repeated failures make few entries.
-    fn note(&mut self, entry: &Entry);
-}
-
-impl Aside for () {
-    fn note(&mut self, _: &Entry) {}
-}
-
 /// Devices that are being recorded. The recording ends when this is dropped.
 pub struct Watch {
     shared: Arc<Mutex<Recording>>,
@@ -35,13 +23,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to record, with a sample at once and a sample at each interval. The samples count
-    /// from the clock's origin. Fails if no thread can be started.
+    /// Begins to record at an interval, with a sample at once, and counts from the clock's origin.
+    /// `begin` runs first on the recording's thread. `note` then gets each entry there, but few of
+    /// repeated failures.
     pub fn start(
         clock: Clock,
         every: Nanos,
         (source, host): (Option<Box<dyn Source>>, Option<Rapl>),
-        aside: impl Aside + 'static,
+        begin: impl FnOnce() + Send + 'static,
+        note: impl FnMut(&Entry) + Send + 'static,
     ) -> io::Result<Self> {
         let head = Head {
             facts: source.as_ref().map(|source| source.facts().clone()),
@@ -56,15 +46,15 @@ impl Watch {
             source,
             host,
             shared: Arc::clone(&shared),
-            aside,
+            note,
             failed: Failed::default(),
         };
         // Before the thread begins, so that an onlooker sees the devices at once.
         lock(&shared).enter(Entry::Head(head.clone()));
         let thread = std::thread::Builder::new().name("devices".to_owned());
         thread.spawn(move || {
-            recorder.aside.begin();
-            recorder.aside.note(&Entry::Head(head));
+            begin();
+            (recorder.note)(&Entry::Head(head));
             recorder.run(&stopped);
             drop(end);
         })?;
@@ -99,16 +89,16 @@ fn lock(shared: &Mutex<Recording>) -> MutexGuard<'_, Recording> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Recorder<A> {
+struct Recorder<N> {
     clock: Clock,
     source: Option<Box<dyn Source>>,
     host: Option<Rapl>,
     shared: Arc<Mutex<Recording>>,
-    aside: A,
+    note: N,
     failed: Failed,
 }
 
-impl<A: Aside> Recorder<A> {
+impl<N: FnMut(&Entry)> Recorder<N> {
     fn run(&mut self, stopped: &Receiver<()>) {
         let mut due = self.clock.now();
         loop {
@@ -122,7 +112,7 @@ impl<A: Aside> Recorder<A> {
             }
         }
         if self.failed.count > 0 {
-            self.aside.note(&Entry::Failed(self.failed.clone()));
+            (self.note)(&Entry::Failed(self.failed.clone()));
         }
     }
 
@@ -165,7 +155,6 @@ impl<A: Aside> Recorder<A> {
         }
     }
 
-    /// The new facts, where devices were added.
     fn grown(&self) -> Option<Head> {
         let facts = self.source.as_ref()?.facts();
         let recording = lock(&self.shared);
@@ -179,7 +168,7 @@ impl<A: Aside> Recorder<A> {
 
     fn enter(&mut self, entry: Entry, is_noted: bool) {
         if is_noted {
-            self.aside.note(&entry);
+            (self.note)(&entry);
         }
         lock(&self.shared).enter(entry);
     }
@@ -192,9 +181,12 @@ mod tests {
     use super::*;
     use crate::reading::Device;
 
-    fn start(every: u64, source: impl Source + 'static, aside: impl Aside + 'static) -> Watch {
+    /// Starts a watch; the entries that it notes come through the channel.
+    fn start(every: u64, source: impl Source + 'static) -> (Watch, Receiver<Entry>) {
         let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
-        Watch::start(Clock::start(), Nanos(every), sources, aside).unwrap()
+        let (noted, notes) = channel();
+        let note = move |entry: &Entry| noted.send(entry.clone()).unwrap_or_default();
+        (Watch::start(Clock::start(), Nanos(every), sources, || {}, note).unwrap(), notes)
     }
 
     fn wait_for(read: &AtomicU64, count: u64) {
@@ -225,15 +217,6 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Default)]
-    struct Notes(Arc<Mutex<Vec<Entry>>>);
-
-    impl Aside for Notes {
-        fn note(&mut self, entry: &Entry) {
-            self.0.lock().unwrap().push(entry.clone());
-        }
-    }
-
     #[test]
     fn repeated_failures_are_few_entries() {
         struct Lost(Facts, Arc<AtomicU64>);
@@ -248,35 +231,31 @@ mod tests {
         }
         let read = Arc::new(AtomicU64::new(0));
         let source = Lost(Facts::default(), Arc::clone(&read));
-        let notes = Notes::default();
-        let watch = start(1, source, notes.clone());
+        let (watch, notes) = start(1, source);
         wait_for(&read, 100);
         let recording = watch.finish();
         let read = read.load(Ordering::SeqCst);
         assert_eq!(recording.failed, read);
         assert_eq!(recording.error, Some(format!("lost {read}")));
-        let entries = notes.0.lock().unwrap();
+        let entries: Vec<Entry> = notes.iter().collect();
         // The head, one for each power of two, and the last.
         assert_eq!(entries.len() as u32, 1 + (u64::BITS - read.leading_zeros()) + 1);
-        assert_eq!(
-            entries.last(),
-            Some(&Entry::Failed(Failed { count: read, error: format!("lost {read}") }))
-        );
+        let expected = Some(&Entry::Failed(Failed { count: read, error: format!("lost {read}") }));
+        assert_eq!(entries.last(), expected);
     }
 
     #[test]
     fn samples_from_the_first_instant_to_the_last() {
         let read = Arc::new(AtomicU64::new(0));
         let source = Counter { facts: Facts::default(), read: Arc::clone(&read) };
-        let notes = Notes::default();
-        let watch = start(1_000, source, notes.clone());
+        let (watch, notes) = start(1_000, source);
         let monitor = watch.monitor();
         wait_for(&read, 20);
         assert!(monitor.latest().is_some());
         let recording = watch.finish();
         assert_eq!(monitor.latest(), None, "it has ended");
         let mut again = Recording::default();
-        notes.0.lock().unwrap().drain(..).for_each(|entry| again.enter(entry));
+        notes.iter().for_each(|entry| again.enter(entry));
         assert_eq!(again, recording, "the entries are the recording");
         let samples = &recording.samples;
         let read = read.load(Ordering::SeqCst);
@@ -293,7 +272,7 @@ mod tests {
     fn an_interval_that_is_long_ends_at_once() {
         let hour = 3_600_000_000_000;
         let source = Counter { facts: Facts::default(), read: Arc::new(AtomicU64::new(5)) };
-        let watch = start(hour, source, ());
+        let (watch, _notes) = start(hour, source);
         let monitor = watch.monitor();
         while monitor.latest().is_none() {
             std::thread::yield_now();
@@ -314,6 +293,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(start(1, Hangs(Facts::default()), ()).finish().samples, []);
+        assert_eq!(start(1, Hangs(Facts::default())).0.finish().samples, []);
     }
 }

@@ -16,22 +16,18 @@ pub struct ConfigTable {
     entries: Vec<ConfigEntry>,
 }
 
-/// One key and its value.
 #[derive(Clone, Debug)]
 pub struct ConfigEntry {
-    /// The key and its place.
     pub key: Located<String>,
     pub value: ConfigValue,
 }
 
-/// A value and its place.
 pub type ConfigValue = Located<Config>;
 
 /// A value that JSON can express.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Config {
-    /// A string, a number or a truth value.
     Scalar(Value),
     List(Vec<ConfigValue>),
     Table(ConfigTable),
@@ -52,7 +48,6 @@ impl Config {
         }
     }
 
-    /// The same value as JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Config::Scalar(scalar) => scalar.clone(),
@@ -63,7 +58,6 @@ impl Config {
 }
 
 impl ConfigTable {
-    /// An empty table that begins there.
     pub fn new(place: Option<Place>) -> Self {
         ConfigTable { place, entries: Vec::new() }
     }
@@ -103,18 +97,15 @@ impl ConfigTable {
         self.entries.iter()
     }
 
-    /// True if it has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The same as a JSON object.
     pub fn to_json(&self) -> serde_json::Map<String, Value> {
         self.iter().map(|entry| (entry.key.value.clone(), entry.value.value.to_json())).collect()
     }
 
-    /// This table with `over` laid on it, key by key; nested tables are merged in the same way, and
-    /// anything else is replaced as a whole.
+    /// This table with `over` laid on it, key by key and table by table; other values are replaced.
     pub fn overlay(mut self, over: ConfigTable) -> Self {
         for entry in over.entries {
             let below = self.entries.iter_mut().find(|below| below.key.value == entry.key.value);
@@ -173,10 +164,8 @@ mod tests {
         let below = table(json!({"z": 1, "deep": {"x": 1, "y": [1, 2]}, "a": 1}), "--below");
         let over = table(json!({"deep": {"y": [3], "w": 4}, "a": {"b": 2}, "new": true}), "--over");
         let both = below.overlay(over);
-        assert_eq!(
-            serde_json::to_string(&both).unwrap(),
-            r#"{"z":1,"deep":{"x":1,"y":[3],"w":4},"a":{"b":2},"new":true}"#
-        );
+        let wanted = r#"{"z":1,"deep":{"x":1,"y":[3],"w":4},"a":{"b":2},"new":true}"#;
+        assert_eq!(serde_json::to_string(&both).unwrap(), wanted);
         assert_eq!(Value::Object(both.to_json()), serde_json::to_value(&both).unwrap());
         let place = |path: &[&str]| both.place_of(path).map(ToString::to_string);
         assert_eq!(place(&["deep", "x"]).as_deref(), Some("--below"));

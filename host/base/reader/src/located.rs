@@ -1,6 +1,5 @@
-//! A value together with the place where it was set, so that a later error can point there.
-//!
-//! Knows files and flags as places; the meaning of the values does not matter here.
+//! A value together with the place where it was set, a file or a flag, so that a later error can
+//! point there.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,16 +8,12 @@ use std::sync::Arc;
 use miette::{NamedSource, SourceSpan};
 use serde::Serialize;
 
-/// A scenario's text and its name in messages.
 pub type Source = Arc<NamedSource<String>>;
 
-/// The place where a value was set.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In a scenario's text.
     Text {
         source: Source,
-        /// The part of it, in bytes.
         span: SourceSpan,
     },
     /// On the command line or in the environment, under this name: `--seed`, `RUNNER_SEED`.
@@ -26,7 +21,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// The part of the scenario's text, if it is there.
     pub fn span(&self) -> Option<SourceSpan> {
         match self {
             Place::Text { span, .. } => Some(*span),
@@ -34,7 +28,6 @@ impl Place {
         }
     }
 
-    /// The scenario's text, if it is there.
     pub fn source(&self) -> Option<&Source> {
         match self {
             Place::Text { source, .. } => Some(source),
@@ -75,7 +68,6 @@ pub struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// A value set in a place.
     pub fn new(value: T, place: Place) -> Self {
         Located { value, place }
     }
@@ -85,7 +77,6 @@ impl<T> Located<T> {
         Located::new(value, Place::Flag(name.into()))
     }
 
-    /// Another value set in the same place.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Located<U> {
         Located::new(change(self.value), self.place)
     }

@@ -1,6 +1,5 @@
-//! Problems of a scenario: each problem with its place, and all problems together.
-//!
-//! Made to be printed together with the scenario's text by the caller; prints nothing itself.
+//! Problems of a scenario: each problem with its place, and all problems together. The caller
+//! prints them with the scenario's text.
 
 use std::fmt;
 
@@ -8,7 +7,6 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 
 use crate::located::Place;
 
-/// One mistake.
 #[derive(Clone, Debug)]
 pub struct Problem {
     message: String,
@@ -29,7 +27,6 @@ impl Problem {
         self
     }
 
-    /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(one_line(help.into()));
         self
@@ -41,7 +38,6 @@ impl Problem {
         self
     }
 
-    /// Returns the message: the expected and the found value.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -85,8 +81,7 @@ fn is_hard_to_draw(place: &Place) -> bool {
     end - begin > 4 * LONGEST || text[begin..end].contains(obeyed)
 }
 
-/// Text from a file or a plugin is escaped, so that it can only appear as text on one line, and is
-/// cut where it is very long.
+/// Text from a file or a plugin, escaped to one line, and cut where it is very long.
 fn one_line(mut text: String) -> String {
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
@@ -133,7 +128,6 @@ impl Diagnostic for Problem {
     }
 }
 
-/// The most mistakes that are reported one by one.
 const MOST: usize = 100;
 
 /// All mistakes in a scenario, in the order of its text.
@@ -166,7 +160,6 @@ impl ScenarioError {
         if problems.is_empty() { Ok(()) } else { Err(ScenarioError::new(problems)) }
     }
 
-    /// Each mistake.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -269,9 +262,7 @@ mod tests {
             }
         }
         let large = "#".repeat(crate::MOST_BYTES + 1);
-        assert_eq!(
-            problems(&large)[0].message(),
-            "file.toml: it is larger than 1 MiB, the most that is read"
-        );
+        let expected = "file.toml: it is larger than 1 MiB, the most that is read";
+        assert_eq!(problems(&large)[0].message(), expected);
     }
 }

@@ -21,8 +21,7 @@ use crate::words::list;
 use model::words::{self, Word};
 use model::{duration, nearest};
 
-/// One table while it is read into a scenario. Read every key that it may have; the others are
-/// unknown.
+/// A table that is being read. Read every key that it may have; the others are unknown.
 pub struct Reader<'a, 'i> {
     reading: &'a Reading,
     table: Option<&'a DeTable<'i>>,
@@ -83,7 +82,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.value(key, expected, converted(parse))
     }
 
-    /// A string that is not empty.
     pub fn string(&mut self, key: &'static str) -> Option<Located<String>> {
         self.parsed(key, "a string", not_empty)
     }
@@ -117,7 +115,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<Located<bool>> {
         self.value(key, "`true` or `false`", |value| value.as_bool().ok_or(None))
     }
@@ -160,7 +157,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.number_or(key, expected, |number| number, duration::milliseconds)
     }
 
-    /// A list of numbers.
     pub fn numbers(&mut self, key: &'static str) -> Option<Located<Vec<Located<f64>>>> {
         let name = self.name(key);
         let reading = self.reading;
@@ -189,7 +185,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(items.value.iter().filter_map(own).collect())
     }
 
-    /// True if the key is there, whatever its value.
     pub fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }
@@ -372,14 +367,12 @@ const MOST_UNKNOWN: usize = 1_000;
 pub struct Reading {
     origin: Origin,
     problems: RefCell<Vec<Problem>>,
-    /// The possible keys, with the paths of their tables, so that a message can name the table of a
-    /// misplaced key.
+    /// The possible keys with the paths of their tables, for the message on a misplaced key.
     possible: RefCell<Vec<(String, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
     sections: RefCell<BTreeMap<String, Place>>,
 }
 
-/// The origin of a text.
 pub enum Origin {
     /// A file, so that places are parts of its text.
     Text(Source),
@@ -394,7 +387,6 @@ struct Unknown {
 }
 
 impl Reading {
-    /// Nothing read yet.
     pub fn new(origin: Origin) -> Self {
         Reading {
             origin,
@@ -405,7 +397,6 @@ impl Reading {
         }
     }
 
-    /// The place of a part of the text.
     pub fn place(&self, span: std::ops::Range<usize>) -> Place {
         match &self.origin {
             Origin::Text(source) => Place::Text { source: source.clone(), span: span.into() },
@@ -413,12 +404,10 @@ impl Reading {
         }
     }
 
-    /// Adds a problem.
     pub fn report(&self, problem: Problem) {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Notes that a table may have a key.
     pub fn note_key(&self, table: &str, key: &'static str) {
         let mut possible = self.possible.borrow_mut();
         if !possible.iter().any(|(in_table, known)| in_table == table && *known == key) {
@@ -426,7 +415,6 @@ impl Reading {
         }
     }
 
-    /// Notes where a table begins.
     pub fn begin(&self, table: String, at: std::ops::Range<usize>) {
         self.sections.borrow_mut().insert(table, self.place(at));
     }
@@ -486,7 +474,6 @@ impl Reading {
     }
 }
 
-/// A table's name in a message.
 fn in_table(path: &str) -> String {
     if path.is_empty() { "at the top".to_owned() } else { format!("in [{path}]") }
 }

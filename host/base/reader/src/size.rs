@@ -1,6 +1,4 @@
 //! Sizes of memory as people write them: `64MiB`.
-//!
-//! Responsible for reading and writing this one notation.
 
 use std::fmt;
 
@@ -17,7 +15,6 @@ const UNITS: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -60,7 +57,6 @@ impl fmt::Display for Size {
     }
 }
 
-/// Written as text.
 impl Serialize for Size {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

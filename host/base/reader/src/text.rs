@@ -29,7 +29,6 @@ pub fn read_text_from(source: impl Read) -> io::Result<String> {
     })
 }
 
-/// Returns the message about a text that is too large.
 pub(crate) fn too_large() -> String {
     format!("it is larger than {} MiB, the most that is read", MOST_BYTES >> 20)
 }

@@ -20,7 +20,6 @@ pub fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { string(name) }
 }
 
-/// A value of free form.
 pub fn config(value: &Config) -> String {
     match value {
         Config::Scalar(Value::String(text)) => string(text),

@@ -9,7 +9,6 @@ use crate::located::{Located, Place};
 use crate::problem::Problem;
 use crate::reader::Reading;
 
-/// Converts a value, or reports its fault.
 pub(crate) fn take_value<'a, 'i, T>(
     reading: &Reading,
     name: &str,
@@ -79,7 +78,6 @@ fn found(value: &DeValue<'_>) -> String {
 /// The most keys of a table of free form.
 const MOST_KEYS: usize = 10_000;
 
-/// A free-form table, in the order of its text.
 pub(crate) fn config_table(
     reading: &Reading,
     path: &str,

@@ -34,7 +34,6 @@ pub fn found(value: &Config) -> String {
     }
 }
 
-/// A constant as a user would write it.
 pub fn written(constant: &Value) -> String {
     plain(&constant.to_string())
 }

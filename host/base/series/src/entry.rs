@@ -107,7 +107,6 @@ pub struct Encoder {
     known: HashMap<Key, u32>,
     /// The last value of each series and the page that it was last on, by number.
     last: Vec<(Option<f64>, u64)>,
-    /// The numbers of the series of each target.
     of_target: BTreeMap<u32, Vec<u32>>,
     pages: u64,
     room: Room,
@@ -135,7 +134,6 @@ impl Encoder {
         Entry::Head(self.head.clone())
     }
 
-    /// The interval between two samples from here on.
     pub fn every(&self) -> Nanos {
         self.head.every_ns
     }

@@ -7,7 +7,6 @@ use crate::pieces::Fold;
 /// A page's present values; a level that it does not have is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
-    /// Requests being worked on.
     pub running: Option<f64>,
     /// Requests that wait for the scheduler.
     pub waiting: Option<f64>,

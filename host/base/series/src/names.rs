@@ -96,7 +96,6 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The server's metrics that it needs, all of them.
     pub(crate) fn metrics(&self) -> Vec<&'static str> {
         match self {
             Source::Sum(names) => names.to_vec(),

@@ -46,9 +46,7 @@ pub struct PageSample {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// Its samples, in its order.
     pub samples: Vec<PageSample>,
-    /// The samples that were left out: too many, or with too long labels.
     pub left_out: u64,
 }
 

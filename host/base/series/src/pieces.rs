@@ -65,7 +65,6 @@ pub(crate) enum Fold {
 /// The most growths of a histogram's buckets on all pages; beyond them it is absent.
 const MOST_GROWTHS: usize = 8_000_000;
 
-/// Gauges that are there at the same time.
 #[derive(Clone, Copy)]
 struct Aggregate {
     count: u32,

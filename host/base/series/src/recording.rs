@@ -25,7 +25,6 @@ pub struct Recording {
     pub longest_ns: Nanos,
     /// Lines that were not kept, of the page with the most such lines.
     pub left_out: u64,
-    /// Pages that did not come, by target.
     pub failed: BTreeMap<u32, Failed>,
     samples: usize,
     values: usize,
@@ -100,7 +99,6 @@ impl Recording {
         }
     }
 
-    /// The series of a target that have this name.
     pub(crate) fn series_of<'a>(
         &'a self,
         target: u32,

@@ -88,7 +88,6 @@ struct Row {
     role: Role,
     /// Means that are added up; of several ways, the first whose metrics were all observed counts.
     ways: &'static [&'static [Times]],
-    /// True if the transfer is within these times.
     with_transfer: bool,
 }
 
@@ -231,7 +230,6 @@ impl Recording {
         })
     }
 
-    /// The role of a target among its engine's roles.
     fn role(&self, target: u32, over: (Nanos, Nanos)) -> Option<(Engine, Role)> {
         if let Some(role) = self.sglang_role(target) {
             return Some((Engine::Sglang, role));

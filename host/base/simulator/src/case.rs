@@ -48,10 +48,8 @@ pub struct Draw {
     pub start: u64,
 }
 
-/// A case: an engine under a load.
 #[derive(Clone)]
 pub struct Case {
-    /// Its name in the table.
     pub name: String,
     pub engine: Parameters,
     pub workload: Workload,
@@ -59,7 +57,6 @@ pub struct Case {
     pub requests: usize,
     /// Requests that the engine answers per second at most.
     pub capacity: f64,
-    /// Differences between its runs.
     pub effects: Effects,
     /// Share by which its steps take longer at the end of the arrivals than at their beginning,
     /// growing evenly in between; only for arrivals that do not depend on the engine.
@@ -125,7 +122,6 @@ impl Case {
         open_slowing(engine, &due, &work, slower)
     }
 
-    /// Returns the exchanges that a client records in a run.
     pub fn exchanges(&self, workload: u64, engine: u64) -> Vec<Exchange> {
         exchanges(&self.served(workload, engine))
     }

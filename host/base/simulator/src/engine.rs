@@ -7,15 +7,13 @@ use model::units::Nanos;
 
 use crate::{Parameters, Random};
 
-/// The work of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub prompt_tokens: u32,
     /// Tokens of its answer; at least one is generated.
     pub output_tokens: u32,
-    /// Tokens at the beginning of its prompt that the engine has in its prefix cache. They take
-    /// room in the KV cache, for each request anew, but are not read; the last token of a prompt is
-    /// always read.
+    /// Tokens at the beginning of its prompt in the engine's prefix cache. They are not read,
+    /// except for the last of a prompt, but take room in the KV cache, for each request anew.
     pub cached_tokens: u32,
 }
 
@@ -41,7 +39,6 @@ pub struct Engine {
     preemptions: u64,
 }
 
-/// A request in the queue or in the batch.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     id: u64,
@@ -49,7 +46,6 @@ struct Job {
     unread: u32,
     /// Tokens that it has in the KV cache, or will have when it enters the batch.
     held: u64,
-    /// Tokens to generate.
     left: u32,
     /// True if the step under way generates a token of it.
     generates: bool,
@@ -76,14 +72,12 @@ impl Engine {
         }
     }
 
-    /// Multiplies the duration of every further step by `times`, on top of the pace that the seed
-    /// decides.
+    /// Makes every further step `times` as long, on top of the pace that the seed decides.
     pub fn slow_down(&mut self, times: f64) {
         self.slowed = times;
     }
 
-    /// Adds a request to the queue. Its number is the caller's, and no other request may ever have
-    /// it.
+    /// Adds a request to the queue, under a number that no other request may ever have.
     pub fn submit(&mut self, id: u64, work: Work) {
         let prompt = work.prompt_tokens.max(1);
         let cached = work.cached_tokens.min(prompt - 1);
@@ -110,8 +104,7 @@ impl Engine {
         }
     }
 
-    /// Begins a step, and returns its length; `None` if there is no work. [`Engine::finish`] ends
-    /// it.
+    /// Begins a step, and returns its length; `None` without work. [`Engine::finish`] ends it.
     pub fn begin(&mut self) -> Option<Nanos> {
         self.put_back.clear();
         self.preempt();
@@ -134,8 +127,7 @@ impl Engine {
         Some(self.time(decoding, read))
     }
 
-    /// Ends the step, and shows each request for which it generated a token; true for its last
-    /// token.
+    /// Ends the step, and shows each request that got a token; true for its last token.
     pub fn finish(&mut self, mut show: impl FnMut(u64, bool)) {
         self.batch.retain_mut(|job| {
             if !job.generates {
@@ -154,23 +146,19 @@ impl Engine {
         self.batch.iter().skip(self.stayed).map(|job| job.id)
     }
 
-    /// Requests that it put back into the queue.
     pub fn preempted(&self) -> &[u64] {
         &self.put_back
     }
 
-    /// Requests in the queue.
     pub fn waiting(&self) -> usize {
         self.wanted.len()
     }
 
-    /// Requests in the batch.
     pub fn running(&self) -> usize {
         self.batch.len()
     }
 
-    /// Returns the number of times that a request was put back into the queue because the KV cache
-    /// was full.
+    /// Number of times that a full KV cache put a request back into the queue.
     pub fn preemptions(&self) -> u64 {
         self.preemptions
     }

@@ -30,7 +30,6 @@ pub use workload::{
     BIMODAL, CHAT, FIXED, Lengths, REASONING, SHAREGPT, TEMPLATES, THOUSAND, Workload,
 };
 
-/// A sequence of random numbers from a seed.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 

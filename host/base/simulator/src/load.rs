@@ -4,13 +4,10 @@ use model::units::Nanos;
 
 use crate::{Engine, Parameters, Random, Work};
 
-/// A request and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedRequest {
-    /// The instant when it was due and sent.
     pub sent: Nanos,
     pub work: Work,
-    /// The instant of each token of its answer.
     pub tokens: Vec<Nanos>,
 }
 
@@ -117,7 +114,6 @@ pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<ServedReq
     }
 }
 
-/// Requests that all arrive at the beginning.
 pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<ServedRequest> {
     open(engine, &vec![Nanos::ZERO; work.len()], work)
 }

@@ -11,7 +11,6 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Lengths that are all the same.
     pub const fn fixed(tokens: f64) -> Self {
         Lengths { mean: tokens, spread: 0.0 }
     }
@@ -37,8 +36,7 @@ pub struct Workload {
     /// Prompts of another kind: their share and their lengths.
     pub other: Option<(f64, Lengths)>,
     /// Templates with which prompts begin: their number, each equally likely, and their lengths.
-    /// Only the first request with a template reads it; the others find it in the engine's prefix
-    /// cache.
+    /// Only the first request with a template reads it, because the prefix cache has it then.
     pub templates: Option<(u32, Lengths)>,
 }
 
@@ -49,12 +47,10 @@ impl From<[Lengths; 2]> for Workload {
 }
 
 impl Workload {
-    /// Prompts and answers of these lengths.
     pub const fn new(prompts: Lengths, answers: Lengths) -> Self {
         Workload { prompts, answers, other: None, templates: None }
     }
 
-    /// The work of a number of requests.
     pub fn work(&self, requests: usize, seed: u64) -> Vec<Work> {
         let random = &mut Random::new(seed);
         // The length of each template, and true once a request has had it.

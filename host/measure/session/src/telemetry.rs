@@ -13,7 +13,7 @@ use http::HeaderMap;
 use devices::dcgm::{Exporter, Fetch};
 use devices::nvml::{Nvml, NvmlError};
 use devices::rapl::Rapl;
-use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
+use devices::{Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
 use load::transport::Request;
 use load::vitals::{WatchedThread, yield_to_others};
 use model::clock::Clock;
@@ -139,10 +139,23 @@ impl Telemetry {
     ) -> Result<Option<Watching>, RunError> {
         let Some(opened) = lock(&self.opened).take() else { return Ok(None) };
         let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
-        let companion = Companion { log: Arc::clone(&log), enlist: Some(Box::new(enlist)) };
+        let begin = move || {
+            // First, because a thread that yields to all others may not run again before the load
+            // is over.
+            if let Some(thread) = WatchedThread::this_thread("devices") {
+                enlist(thread);
+            }
+            yield_to_others();
+        };
+        let written = Arc::clone(&log);
+        let note = move |entry: &Entry| {
+            if let Some(log) = &mut *lock(&written) {
+                log.write(entry);
+            }
+        };
         let sources = (Some(opened.source), opened.host);
         let watch =
-            Watch::start(clock, opened.every, sources, companion).map_err(RunError::Thread)?;
+            Watch::start(clock, opened.every, sources, begin, note).map_err(RunError::Thread)?;
         let _ = self.monitor.set(watch.monitor());
         Ok(Some(Watching { watch, log }))
     }
@@ -165,31 +178,6 @@ impl Telemetry {
     /// Returns the recording, once.
     pub(crate) fn recorded(&self) -> Option<DeviceRecord> {
         lock(&self.recorded).take()
-    }
-}
-
-/// Goes along with the thread that reads the devices.
-struct Companion {
-    log: Arc<Mutex<Option<Log>>>,
-    enlist: Option<Box<dyn FnOnce(WatchedThread) + Send>>,
-}
-
-impl Aside for Companion {
-    fn begin(&mut self) {
-        // First, because a thread that yields to all others may not run again before the load is
-        // over.
-        if let (Some(enlist), Some(thread)) =
-            (self.enlist.take(), WatchedThread::this_thread("devices"))
-        {
-            enlist(thread);
-        }
-        yield_to_others();
-    }
-
-    fn note(&mut self, entry: &Entry) {
-        if let Some(log) = &mut *lock(&self.log) {
-            log.write(entry);
-        }
     }
 }
 

@@ -178,10 +178,8 @@ fn the_host_is_apart_from_its_devices() {
     }
     let host = over(&recording, 2, 8).host.unwrap();
     assert_eq!(host.energy_j, None);
-    assert_eq!(
-        host.note.unwrap(),
-        "the host's energy is absent: the counter was read once at most"
-    );
+    let expected = "the host's energy is absent: the counter was read once at most";
+    assert_eq!(host.note.unwrap(), expected);
 }
 
 #[test]
@@ -247,10 +245,8 @@ fn the_energy_of_half_a_million_tokens() {
             host.energy_per_million_output_tokens,
         )
     };
-    assert_eq!(
-        of(devices.clone(), Some(500_000), Some(600_000)),
-        (Some(1_200_000.0), Some(1_000_000.0), Some(180_000.0))
-    );
+    let expected = (Some(1_200_000.0), Some(1_000_000.0), Some(180_000.0));
+    assert_eq!(of(devices.clone(), Some(500_000), Some(600_000)), expected);
     assert_eq!(of(devices.clone(), Some(0), None), (None, None, None));
     let unknown = Devices { energy_j: None, ..devices };
     assert_eq!(of(unknown, Some(500_000), None), (None, None, Some(180_000.0)));
@@ -301,8 +297,6 @@ fn counters_grow_from_change_to_change() {
     assert_eq!(growth(&even, 3.0, 4.0), Err("the counter did not move in this time"));
     assert_eq!(growth(&[(0.0, 5.0), (1.0, 5.0)], 0.0, 1.0), Err("the counter does not move"));
     assert_eq!(growth(&even[..1], 0.0, 1.0), Err("the counter was read once at most"));
-    assert_eq!(
-        growth(&[(0.0, 5.0), (1.0, 7.0), (2.0, 1.0)], 0.0, 1.0),
-        Err("the counter went back")
-    );
+    let expected = Err("the counter went back");
+    assert_eq!(growth(&[(0.0, 5.0), (1.0, 7.0), (2.0, 1.0)], 0.0, 1.0), expected);
 }

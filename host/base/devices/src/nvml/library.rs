@@ -23,7 +23,6 @@ const TEMPERATURE_GPU: c_int = 0;
 const CLOCK_SM: c_int = 1;
 const CLOCK_MEMORY: c_int = 2;
 
-/// The reason why devices cannot be read through NVML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
     #[error("NVML cannot be loaded ({0}); is NVIDIA's driver installed?")]

@@ -68,7 +68,6 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-/// Functions as the library exports them.
 macro_rules! exports {
     ($($(#[$attribute:meta])* fn $name:ident($($of:ident: $type:ty),*) -> $result:ty $body:block)+) => {
         $($(#[$attribute])*

@@ -1,5 +1,4 @@
-//! Tests against a shared library with NVML's symbols, compiled from `stand_in.rs` by this
-//! program's own compiler.
+//! Tests against a shared library with NVML's symbols, compiled from `stand_in.rs`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -90,10 +89,8 @@ fn a_lost_device_does_not_affect_the_others() {
 
     let (_folder, library) = stand_in(&["all_lost"]);
     let mut nvml = Nvml::open_at(&library, &Choice::All).unwrap();
-    assert_eq!(
-        nvml.read().unwrap_err(),
-        "NVML's `nvmlDeviceGetPowerUsage` failed: GPU is lost (error 15)"
-    );
+    let expected = "NVML's `nvmlDeviceGetPowerUsage` failed: GPU is lost (error 15)";
+    assert_eq!(nvml.read().unwrap_err(), expected);
 }
 
 #[test]
