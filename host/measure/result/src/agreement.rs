@@ -23,7 +23,6 @@ use statistics::{Ranked, Sorted};
 /// Bytes of the baseline's answers that are held; of further ones, only their equality is known.
 const HELD: usize = 256 << 20;
 
-/// Examples of answers that differ.
 const EXAMPLES: usize = 5;
 
 /// Characters of an example before and after where answers part.
@@ -48,8 +47,7 @@ pub fn sample_digest(sample: &SampleFacts) -> u64 {
     hasher.finish()
 }
 
-/// The digest of a sample's conversation, as a digest of this process; `None` if it is no turn of
-/// one.
+/// The digest of a sample's conversation; `None` if it is no turn of one.
 pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
     sample.turn.as_ref().map(|turn| digest(&turn.session))
 }
@@ -150,7 +148,6 @@ pub struct Parting {
     pub run: String,
 }
 
-/// An answer of the baseline.
 #[derive(Debug)]
 struct Answer {
     digest: u64,
@@ -186,12 +183,10 @@ pub struct Answers<'t> {
 }
 
 impl<'t> Answers<'t> {
-    /// Answers whose tokens are compared too.
     pub fn tokenized(first_token: FirstToken<'t>) -> Self {
         Answers { first_token: Some(first_token), ..Self::default() }
     }
 
-    /// Adds an exchange of the baseline.
     pub fn add_baseline(&mut self, exchange: &Exchange) {
         let Some(text) = answer_of(exchange) else { return };
         let sample = &exchange.sample;
@@ -208,12 +203,10 @@ impl<'t> Answers<'t> {
         });
     }
 
-    /// Begins a repeat of the baseline.
     pub fn begin_repeat(&mut self) {
         self.repeats += 1;
     }
 
-    /// Adds an exchange of a repeat of the baseline.
     pub fn add_repeat(&mut self, exchange: &Exchange) {
         let Some(text) = answer_of(exchange) else { return };
         if let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) {
@@ -222,7 +215,6 @@ impl<'t> Answers<'t> {
         }
     }
 
-    /// Adds an exchange of the run.
     pub fn add_run(&mut self, exchange: &Exchange) {
         let Some(text) = answer_of(exchange) else { return };
         let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) else {
@@ -353,15 +345,13 @@ fn answer_of(exchange: &Exchange) -> Option<String> {
     is_measured.then(|| [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat())
 }
 
-/// The digest of a text, for this process.
 pub(crate) fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Measures the length of the common beginning of two texts: in characters, and in bytes of the
-/// first.
+/// The length of the common beginning of two texts: in characters, and in bytes of the first.
 fn shared_prefix(a: &str, b: &str) -> (u64, usize) {
     for (characters, ((at, ours), theirs)) in (0..).zip(a.char_indices().zip(b.chars())) {
         if ours != theirs {

@@ -31,32 +31,24 @@ pub enum Figure {
     Of(&'static str, Statistic),
     /// A figure of the run as a whole, by its place in [`WHOLE`].
     Whole(usize),
-    /// A score by its name, `score.exact-match`: the mean over the judged answers, or a score of
-    /// the run as a whole.
+    /// A score by its name, `score.exact-match`: the mean over the judged answers, or the run's.
     Score(String),
 }
 
-/// The statistic of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Statistic {
-    /// The arithmetic mean.
     Mean,
     /// The standard deviation of the population.
     Std,
-    /// The smallest.
     Min,
-    /// The largest.
     Max,
     /// A percentile, above 0 and below 100; the median is the 50th.
     Percentile(f64),
 }
 
-/// The direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// The lower, as of latencies.
     Lower,
-    /// The higher, as of throughputs.
     Higher,
     /// Neither: it describes the request, not the outcome.
     Neither,
@@ -196,7 +188,6 @@ pub fn mirror(percent: f64) -> f64 {
     ((100.0 - percent) * 1e9).round() / 1e9
 }
 
-/// Writes the error that there is no such figure, with the name that was probably meant.
 fn unknown(text: &str) -> String {
     let wholes = WHOLE.iter().map(|whole| whole.name);
     let (name, statistic) = text.split_once('.').unwrap_or((text, "p99"));
@@ -227,8 +218,7 @@ impl TryFrom<String> for Figure {
 }
 
 impl Figure {
-    /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
-    /// requested.
+    /// The figure's value in a summary; absent if it was not measured or not requested.
     pub fn read(&self, summary: &Summary) -> Option<f64> {
         match self {
             Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
@@ -237,8 +227,7 @@ impl Figure {
         }
     }
 
-    /// The 95 % interval of the figure for other requests of this kind; absent if one run does not
-    /// show it.
+    /// The figure's 95 % interval for other requests; absent if one run does not show it.
     pub fn interval(&self, summary: &Summary) -> Option<Bounds> {
         match self {
             Figure::Of(metric, statistic) => {
@@ -275,14 +264,8 @@ impl Figure {
             let further = percentiles.filter(|one| *one != Statistic::Percentile(50.0));
             let mut statistics: Vec<Statistic> = further.collect();
             statistics.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-            let first = [
-                Statistic::Mean,
-                Statistic::Std,
-                Statistic::Min,
-                Statistic::Max,
-                Statistic::Percentile(50.0),
-            ];
-            let all = first.into_iter().chain(statistics);
+            let first = [Statistic::Mean, Statistic::Std, Statistic::Min, Statistic::Max];
+            let all = first.into_iter().chain([Statistic::Percentile(50.0)]).chain(statistics);
             Some(all.map(|statistic| Figure::Of(metric.name, statistic)))
         });
         let scores = summary.scores.keys().chain(summary.run_scores.keys());
@@ -308,7 +291,6 @@ impl Figure {
     }
 }
 
-/// The value of a score in a summary; absent if no scorer gave it.
 fn score(name: &str, summary: &Summary) -> Option<f64> {
     let mean = summary.scores.get(name).map(|score| score.mean);
     mean.or_else(|| summary.run_scores.get(name).copied())
@@ -329,7 +311,6 @@ fn score_with_failures(name: &str, summary: &Summary) -> Option<f64> {
     Some((score.mean * judged + worst * failed) / (judged + failed)).filter(|_| failed > 0.0)
 }
 
-/// Scores that a message names at most.
 const NAMED: usize = 12;
 
 /// Says that a score was not measured, and which were.
@@ -361,11 +342,8 @@ mod tests {
         let metrics = metric::CATALOGUE.iter().flat_map(|metric| {
             ["mean", "median", "p99.9", "max"].map(|s| format!("{}.{s}", metric.name))
         });
-        let names = WHOLE
-            .iter()
-            .map(|whole| whole.name.to_owned())
-            .chain(["score.needle:4k 50%".to_owned()])
-            .chain(metrics);
+        let wholes = WHOLE.iter().map(|whole| whole.name.to_owned());
+        let names = wholes.chain(["score.needle:4k 50%".to_owned()]).chain(metrics);
         for name in names {
             assert_eq!(name.parse::<Figure>().map(|figure| figure.to_string()), Ok(name));
         }

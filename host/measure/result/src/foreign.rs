@@ -9,7 +9,6 @@ use model::units::Nanos;
 use simulator::Random;
 use std::collections::{HashSet, VecDeque};
 
-/// The way in which requests come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Comes {
     /// All are due at once; the client takes this long to send them.
@@ -29,8 +28,7 @@ pub(crate) struct Foreign {
     pub(crate) requests: usize,
     /// Mean tokens of prompts and answers, and the deviation of their logarithms.
     pub(crate) lengths: ([f64; 2], f64),
-    /// The deviation by which an answer ends by itself before or after its requested length, as a
-    /// share of it.
+    /// The deviation of an answer's own end from its requested length, as a share of it.
     pub(crate) ends: f64,
     /// Seconds that the first prompt of each length takes longer than further ones.
     pub(crate) new_length: f64,

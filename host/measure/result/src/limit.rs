@@ -21,16 +21,13 @@ use model::number;
 /// The subject of a threshold on the verdict, which is no figure.
 pub(crate) const VERDICT: &str = "verdict";
 
-/// The limits that one user takes.
 pub struct Grammar<R: 'static> {
     pub signs: &'static [(&'static str, R)],
-    /// Numbers that the user takes.
     pub numbers: Numbers,
     /// Example limits of this user, as text: "`ttft.p99 <= 200ms` or `verdict <= suspect`".
     pub example: &'static str,
 }
 
-/// Numbers that a user takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     Any,
@@ -39,20 +36,14 @@ pub enum Numbers {
     AboveZero,
 }
 
-/// The relation of a figure to a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// `<=`
     AtMost,
-    /// `<`
     Below,
-    /// `>=`
     AtLeast,
-    /// `>`
     Above,
 }
 
-/// The relations to a level, as written.
 pub const LEVELS: &[(&str, Relation)] = &[
     ("<=", Relation::AtMost),
     ("<", Relation::Below),
@@ -66,7 +57,6 @@ pub const DIRECTIONS: &[(&str, f64)] = &[("+", 1.0), ("-", -1.0)];
 /// The sign of a difference to either side, as written.
 pub const EITHER_SIDE: &[(&str, ())] = &[("\u{b1}", ()), ("+-", ()), ("+/-", ())];
 
-/// A difference between values of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// A percentage of the other value.
@@ -76,7 +66,6 @@ pub enum Difference {
 }
 
 impl Relation {
-    /// True if a value has this relation to a level.
     pub fn holds(self, seen: f64, level: f64) -> bool {
         match self {
             Relation::AtMost => seen <= level,
@@ -140,11 +129,9 @@ where
 
 /// A limit in its parts, and the mistakes in them so far.
 pub struct Clause<'t, R> {
-    /// The name before the sign.
     pub subject: &'t str,
     /// The meaning of the sign.
     pub relation: R,
-    /// The text after the sign.
     pub number: &'t str,
     text: &'t str,
     sign: &'static str,
@@ -227,8 +214,7 @@ impl<R> Clause<'_, R> {
         found.map_err(|mistake| self.wrong(mistake)).ok()
     }
 
-    /// The metric of single requests that the limit is on; absent if there is no such metric, which
-    /// is noted.
+    /// The metric of single requests that the limit is on; noted and absent if there is none.
     pub fn metric(&mut self) -> Option<&'static str> {
         let name = self.subject;
         let found = (!name.is_empty()).then(|| objective::timed(name))?;
@@ -346,12 +332,13 @@ impl Expectation<'_> {
 }
 
 enum Number {
-    /// A number without a unit.
     Bare(f64),
     /// A number with the figure's unit or, for a time, any unit of time; in the figure's unit.
     Own(f64),
-    /// A number with a percent sign.
-    Percent { percent: f64, share: f64 },
+    Percent {
+        percent: f64,
+        share: f64,
+    },
 }
 
 /// A number for a figure with this unit. Errors: the mistake in a time, if there is more to say

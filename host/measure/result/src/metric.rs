@@ -39,19 +39,15 @@ pub enum Of {
     Session,
 }
 
-/// The way in which a metric's samples are taken from an exchange.
 #[derive(Clone, Copy)]
 pub enum Measure {
-    /// At most one sample per exchange.
     One(Single),
     /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of
     /// the metric's [`Unit::scale`], with its number of occurrences.
     Pooled(Walk),
-    /// At most one sample per session.
     Session(fn(&Session) -> Option<f64>),
 }
 
-/// Takes the sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
 /// Passes on the pooled samples of an exchange: the time of each, its value, and its number of
@@ -61,7 +57,6 @@ pub type Walk = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 pub struct Metric {
     /// Its stable name, in results and thresholds.
     pub name: &'static str,
-    /// The unit of its samples.
     pub unit: Unit,
     /// Its definition, as a formula. `n` is the number of output tokens.
     pub definition: &'static str,
@@ -83,7 +78,6 @@ pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
     })
 }
 
-/// The unit of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Milliseconds,
@@ -94,7 +88,6 @@ pub enum Unit {
     TokensPerEvent,
     /// Tokens to a step of the model.
     TokensPerStep,
-    /// A share, from 0 to 1.
     Share,
     /// A duration over another one.
     Ratio,
@@ -103,7 +96,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit's symbol, as results name it.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
@@ -130,8 +122,7 @@ impl Unit {
         }
     }
 
-    /// Returns the number of steps in a unit when samples are counted in whole numbers:
-    /// milliseconds are counted in nanoseconds.
+    /// The number of steps in a unit when samples are whole numbers: milliseconds in nanoseconds.
     pub fn scale(self) -> f64 {
         if matches!(self, Unit::Tokens | Unit::Requests) { 1.0 } else { 1e6 }
     }

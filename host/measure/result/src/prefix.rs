@@ -17,7 +17,6 @@ pub const PAGE: NonZeroU32 = NonZeroU32::new(16).unwrap();
 /// The most pages that are remembered: some 300 MiB.
 const MOST: usize = 16 << 20;
 
-/// The pages that were computed so far.
 #[derive(Clone, Debug)]
 pub struct Pages {
     size: usize,
@@ -32,7 +31,6 @@ pub struct Pages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reuse {
     pub tokens: u32,
-    /// Tokens of pages that were computed before.
     pub cached: u32,
 }
 
@@ -70,8 +68,7 @@ impl Pages {
         self.seen.clear();
     }
 
-    /// True if there were more pages than are remembered, so that prompts may find more than the
-    /// result states.
+    /// True if more pages came than are remembered, so that prompts may find more than stated.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -106,7 +103,6 @@ pub struct BestCache {
 }
 
 impl BestCache {
-    /// The most accesses that are kept.
     const MOST: usize = 4 << 20;
     /// The smallest cache, in tokens; each next one is four times as large.
     const SMALLEST: u64 = 1 << 12;
@@ -122,7 +118,6 @@ impl BestCache {
         }
     }
 
-    /// Sends a prompt.
     pub fn take(&mut self, adapter: Option<&str>, tokens: &[u32]) {
         let usable = tokens.len().saturating_sub(1) / self.size;
         self.is_full |= self.accesses.len() + tokens.len() / self.size > Self::MOST;
@@ -159,8 +154,7 @@ impl BestCache {
         sizes.map(|tokens| (tokens, share(tokens))).collect()
     }
 
-    /// The pages that a cache of this many pages would find; `next` has each access' next one of
-    /// the same page.
+    /// The pages that a cache of this size would find; `next` has each access' next of its page.
     fn hits(&self, room: usize, next: &[usize]) -> usize {
         let mut kept: BTreeMap<usize, u32> = BTreeMap::new();
         let mut hits = 0;
@@ -188,7 +182,6 @@ mod tests {
         Pages::new(NonZeroU32::new(size).unwrap())
     }
 
-    /// Takes prompts one after the other, and returns the number of tokens of each that were there.
     fn cached(pages: &mut Pages, prompts: &[&[u32]]) -> Vec<u32> {
         prompts.iter().map(|prompt| pages.take(None, prompt)).map(|reuse| reuse.cached).collect()
     }

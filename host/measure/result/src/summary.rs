@@ -254,7 +254,6 @@ pub struct Concurrency {
 }
 
 impl Summary {
-    /// The distribution of the metric of that name, if it was measured.
     pub fn metric(&self, name: &str) -> Option<&Distribution> {
         self.metrics.get(name)
     }
@@ -320,7 +319,6 @@ pub struct Lost {
 }
 
 impl Agent {
-    /// Names it in messages.
     pub fn name(&self) -> String {
         format!("agent {} on {}", self.rank, self.host)
     }
@@ -342,7 +340,6 @@ pub struct ServerCount {
 }
 
 impl ServerCount {
-    /// Formats it as text; `number` formats the numbers.
     pub fn label(&self, number: impl Fn(u64) -> String) -> String {
         format!(
             "{} (mean {:.2}, of {} answers)",
@@ -353,7 +350,6 @@ impl ServerCount {
     }
 }
 
-/// The numbers of the answers seen so far.
 #[derive(Default)]
 struct ServerCounts(BTreeMap<String, ServerCount>);
 
@@ -462,14 +458,12 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// An empty count, with this number of spans of that length from zero on. `grain` is above
-    /// zero.
+    /// An empty count of this number of spans from zero on, each of a `grain` above zero.
     pub fn new(grain: Nanos, spans: usize) -> Self {
         Occupancy { grain, part: vec![0; spans], whole: vec![0; spans + 1] }
     }
 
-    /// Adds the time between two instants since the first span began; time after the last span is
-    /// left out.
+    /// Adds the time between two instants since the first span began, up to the last span's end.
     pub fn add(&mut self, from: Nanos, to: Nanos) {
         self.add_weighed(from, to, 1);
     }
@@ -494,7 +488,6 @@ impl Occupancy {
         self.whole[last as usize] -= weight;
     }
 
-    /// The seconds spent in each span.
     pub fn seconds(self) -> Vec<f64> {
         self.nanos().map(|nanos| nanos as f64 / 1e9).collect()
     }
@@ -542,7 +535,6 @@ pub struct Attainment {
     pub attainment: Option<f64>,
 }
 
-/// The requests judged so far.
 struct Gather {
     objectives: Vec<(String, Single, Attainment)>,
     good: u64,
@@ -583,8 +575,7 @@ impl Gather {
         }
     }
 
-    /// `total` is the number of requests that were due and not cancelled on purpose, `duration` the
-    /// seconds of the run.
+    /// `total` is the number of due, uncancelled requests; `duration` the run's seconds.
     fn finish(self, total: u64, duration: Option<f64>) -> Goodput {
         let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
@@ -602,7 +593,6 @@ impl Gather {
     }
 }
 
-/// A part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     from: Nanos,
@@ -610,8 +600,7 @@ struct Span {
 }
 
 impl Span {
-    /// True if an observation at an instant belongs to the time within: the end belongs to it, the
-    /// beginning belongs to the time before.
+    /// True if an observation at an instant is of the time within, to which the end belongs.
     fn holds(self, at: Nanos) -> bool {
         self.from < at && at <= self.to
     }
@@ -626,7 +615,6 @@ impl Span {
     }
 }
 
-/// Times at which requests were sent and at which they ended, each in order.
 #[derive(Clone, Copy)]
 struct Flights<'a> {
     starts: &'a [Nanos],
@@ -634,8 +622,7 @@ struct Flights<'a> {
 }
 
 impl Flights<'_> {
-    /// Shows the number in flight after each change, in order of time. One that ends when another
-    /// is sent has made way for it.
+    /// Shows the number in flight after each change, in order; ends come before beginnings.
     fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
         let (mut started, mut ended) = (0, 0);
         while ended < self.ends.len() {
@@ -653,8 +640,7 @@ impl Flights<'_> {
         }
     }
 
-    /// Finds the median number in flight: that number or fewer for half of the time in which
-    /// requests were sent.
+    /// Finds the median number in flight over the time in which requests were sent.
     fn median(self) -> u64 {
         let Some(last) = self.starts.last().copied() else { return 0 };
         let mut times = BTreeMap::<u64, u64>::new();
@@ -679,9 +665,8 @@ impl Flights<'_> {
         first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
-    /// Computes the number of independent loads of the run: its requests after the fill, divided by
-    /// the design effect of the number in flight when each was sent. `None` if that number hardly
-    /// varies.
+    /// Computes the number of independent loads: the requests after the fill, divided by the design
+    /// effect of the number in flight at each sending. `None` if that number hardly varies.
     fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());
@@ -710,7 +695,6 @@ impl Flights<'_> {
         upto(self.starts) - upto(self.ends)
     }
 
-    /// Most requests in flight at one instant.
     fn peak(self) -> Option<u64> {
         let mut most = None;
         self.sweep(|_, in_flight| most = most.max(Some(in_flight)));

@@ -24,7 +24,6 @@ pub enum Threshold {
     Difference(Figure, Relation, Difference),
 }
 
-/// Thresholds in the grammar of limits.
 const GRAMMAR: Grammar<Relation> = Grammar {
     signs: LEVELS,
     numbers: Numbers::Any,
@@ -72,7 +71,6 @@ impl Checked {
 }
 
 impl Threshold {
-    /// The figure it applies to, if it applies to one.
     pub fn figure(&self) -> Option<&Figure> {
         match self {
             Threshold::Figure(figure, ..) => Some(figure),
@@ -80,7 +78,6 @@ impl Threshold {
         }
     }
 
-    /// The figure whose difference it limits, if it limits one.
     pub fn difference(&self) -> Option<&Figure> {
         match self {
             Threshold::Difference(figure, ..) => Some(figure),

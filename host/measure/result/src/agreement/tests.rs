@@ -16,11 +16,8 @@ fn answer(index: u64, text: &str) -> Exchange {
 fn run(otherwise: impl Fn(u64) -> bool) -> Vec<Exchange> {
     (0..100)
         .map(|index| {
-            if otherwise(index) {
-                answer(index, &format!("The answer to {index} is no"))
-            } else {
-                answer(index, &format!("The answer to {index} is yes"))
-            }
+            let end = if otherwise(index) { "no" } else { "yes" };
+            answer(index, &format!("The answer to {index} is {end}"))
         })
         .collect()
 }
@@ -50,8 +47,7 @@ fn the_same_answers_agree() {
 fn shows_where_answers_part() {
     let baseline =
         [answer(0, "héllo world"), answer(1, "same"), answer(2, "short"), answer(9, "alone")];
-    let mut lost = answer(3, "never came");
-    lost = failed(lost, Class::Truncated, "cut off");
+    let lost = failed(answer(3, "never came"), Class::Truncated, "cut off");
     let other = [
         answer(0, "héllo there!"),
         answer(1, "same"),
@@ -67,10 +63,8 @@ fn shows_where_answers_part() {
     assert!((apart.shared_prefix - (6.0 / 12.0 + 5.0 / 14.0) / 2.0).abs() < 1e-12);
     assert_eq!(apart.length_ratio, Some(30.0 / 20.0));
     let parting = &found.examples[0];
-    assert_eq!(
-        (parting.before.as_str(), parting.baseline.as_str(), parting.run.as_str()),
-        ("héllo ", "world", "there!")
-    );
+    let parts = [&parting.before, &parting.baseline, &parting.run];
+    assert_eq!(parts, ["héllo ", "world", "there!"]);
     assert_eq!((found.examples[1].character, found.examples[1].baseline.as_str()), (5, ""));
 }
 

@@ -1,9 +1,7 @@
-//! Scores as figures: `score.exact-match` is the mean of the score of that name, or the score of
-//! the run as a whole.
+//! Scores as figures: `score.exact-match` is the score of that name, as a mean or of the run.
 
 use super::Better;
 
-/// The beginning of names of scores.
 pub(super) const PREFIX: &str = "score.";
 
 /// Finds the direction in which a score is better: the higher, as right answers are counted. Scores
@@ -49,7 +47,6 @@ pub(crate) fn scale(name: &str, [least, most]: [f64; 2], are_whole: bool) -> Opt
         .then_some([1.0, if most == 5.0 { 5.0 } else { 10.0 }])
 }
 
-/// Writes the error of a name that ends where the score's begins.
 pub(super) fn unnamed(text: &str) -> String {
     format!("`{text}`: name the score, as in `score.exact-match`")
 }

@@ -1,20 +1,16 @@
-//! The figures of the run as a whole: their names, units, the direction in which they are better,
-//! and their values.
+//! The figures of the run as a whole: names, units, better directions, and values.
 
 use super::Better;
 use crate::summary::Summary;
 use crate::summary::server::Figure;
 use ::series::Stage;
 
-/// A figure of the run as a whole.
 pub struct Whole {
     pub name: &'static str,
-    /// The name that people use.
     pub label: &'static str,
     /// Its unit, or nothing for a share or a number.
     pub unit: &'static str,
     pub better: Better,
-    /// Reads it in a summary.
     pub(super) value: fn(&Summary) -> Option<f64>,
 }
 
@@ -26,7 +22,6 @@ pub const FIRST_TOKEN_AFTER: &str = "engine.first-token-after-s";
 /// Each entry is a name, the label, the unit, the better direction, and the value.
 macro_rules! wholes {
     ($($name:expr, $label:literal, $unit:literal, $better:ident, $value:expr;)*) => {
-        /// Every figure of the run as a whole.
         pub static WHOLE: &[Whole] = &[$(Whole {
             name: $name,
             label: $label,

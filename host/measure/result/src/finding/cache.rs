@@ -18,7 +18,6 @@ pub(super) fn explained(cache: &Cache) -> Option<f64> {
     (cache.tokens > 0 && !cache.is_bounded).then_some(share + APART)
 }
 
-/// Returns the server's report of a run, with both shares.
 fn shares(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.

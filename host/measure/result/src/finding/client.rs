@@ -1,5 +1,4 @@
-//! Rules on this client: did it send late, read late, run short of connections, or receive chunks
-//! in bundles?
+//! Rules on this client: did it send or read late, lack connections, or get chunks in bundles?
 
 use super::{Finding, Id, Severity};
 use crate::metric;
@@ -11,8 +10,7 @@ use model::exchange::Class;
 /// server's latency. If everything is due at the same moment, some request has to be the last.
 const LATE_MS: f64 = 10.0;
 
-/// Send lag below which a client is not late, in milliseconds: the cost of a busy kernel's
-/// scheduler.
+/// Send lag in milliseconds below which a client is not late: a busy kernel's scheduling.
 const PUNCTUAL_MS: f64 = 1.0;
 
 /// Gaps this short are between chunks of one read, in milliseconds.
@@ -24,8 +22,7 @@ const ACCIDENT: f64 = 0.01;
 /// Share of the time to first token beyond which the client's own lag shows in it.
 pub(super) const LAG_SHARE: f64 = 0.05;
 
-/// System errors when a process runs out of files, ports or socket memory: the error text, the
-/// exhausted resource, and the advice.
+/// Errors of a process without files, ports or socket memory: text, resource and advice.
 const LIMITS: [(&str, &str, &str); 3] = [
     (
         "Too many open files",

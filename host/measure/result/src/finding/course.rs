@@ -36,7 +36,6 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
 /// under way together are a large part of the window, and their course is one path.
 const LASTS: f64 = 10.0;
 
-/// A figure that changed over the steady window.
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
     if window.duration_s < LASTS * summary.metric(metric::E2E)?.mean / 1000.0 {

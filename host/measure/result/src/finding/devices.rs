@@ -4,20 +4,17 @@ use super::{Finding, Id};
 use crate::summary::{Devices, Summary};
 
 /// Shares of the time in which heat or the power supply kept a clock down: the first is reported,
-/// the second affects figures. A machine that is cooled and supplied as it should be has none of
-/// it.
+/// the second affects figures. A sound machine has none of it.
 const FAULT: [f64; 2] = [0.001, 0.01];
 
-/// The share of the time above which a finding reports that a device drew its maximum power. A
-/// device that is fully used usually does, so it is no reason to doubt a run; but another limit on
-/// its power gives other figures.
+/// The share of the time above which a finding reports that a device drew its maximum power. Full
+/// use does that, so it is no reason to doubt a run; but another limit gives other figures.
 const CAPPED: f64 = 0.05;
 
 /// The share of the time without samples beyond which it is reported.
 const MISSING: f64 = 0.05;
 
-/// The devices and reasons for which more than this share of the time was throttled, faults or
-/// others, as text; and the largest share.
+/// Devices and reasons throttled for more than this share, faults or others; and the most.
 fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, String)> {
     let throttled = devices.throttled(above);
     let of_kind: Vec<_> = throttled.iter().filter(|it| it.fault == faults).collect();

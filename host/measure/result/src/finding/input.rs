@@ -1,11 +1,9 @@
-//! Rules on the content of the requests: the dataset's changes to its input, and the answers in
-//! histories.
+//! Rules on the requests' content: the dataset's changes to it, and answers in histories.
 
 use super::{Finding, Id};
 use crate::summary::{Dataset, Summary, Treatment};
 
-/// Share of the measured requests from which repeated or truncated samples make another workload of
-/// it.
+/// Share of the requests from which repeated or truncated samples make another workload.
 const ANOTHER: f64 = 0.1;
 
 pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
@@ -49,7 +47,6 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// Counts the times that a dataset did one thing, and names the commonest reason.
 fn altered(dataset: &Dataset, what: Treatment) -> Option<String> {
     let same = dataset.remarks.iter().filter(|remark| remark.what == what);
     // The first of several that are equally common.
@@ -108,6 +105,7 @@ pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::tests::finding as found;
     use crate::finding::{Severity, Verdict};
     use crate::summary::fixture::{facts, output_usage, reply};
     use crate::summary::{Remark, RunFacts};
@@ -136,12 +134,6 @@ mod tests {
             dataset: Some(Dataset { remarks: remarks.iter().map(remark).collect() }),
             ..facts()
         }
-    }
-
-    fn found(facts: &RunFacts, run: &[Exchange], id: Id) -> Option<(Severity, String, String)> {
-        let findings = Summary::new(facts, run).findings;
-        let found = findings.into_iter().find(|finding| finding.id == id)?;
-        Some((found.severity, found.seen, found.why))
     }
 
     #[test]
@@ -175,10 +167,8 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(severity, Severity::Note);
-        assert_eq!(
-            seen,
-            "for 200 measured requests, the dataset dropped 970 (no turns, and others); repeated 20 (too few prompts)"
-        );
+        let expected = "for 200 measured requests, the dataset dropped 970 (no turns, and others); repeated 20 (too few prompts)";
+        assert_eq!(seen, expected);
         let (severity, _, why) = of(&[(Repeated, "too few prompts", 21)]).unwrap();
         assert_eq!(severity, Severity::Suspect);
         assert!(why.contains("prefix cache"), "{why}");
@@ -207,10 +197,8 @@ mod tests {
         };
         let (severity, seen, _) = found(&facts, &record(10), Id::RecordedAnswers).unwrap();
         assert_eq!(severity, Severity::Note);
-        assert_eq!(
-            seen,
-            "10 of 100 histories hold recorded answers in place of the server's answers (10 of 200 answers)"
-        );
+        let wanted = "10 of 100 histories hold recorded answers in place of the server's answers (10 of 200 answers)";
+        assert_eq!(seen, wanted);
         let (severity, ..) = found(&facts, &record(11), Id::RecordedAnswers).unwrap();
         assert_eq!(severity, Severity::Suspect);
         let mut meant = facts;

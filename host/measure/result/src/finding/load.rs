@@ -1,12 +1,10 @@
-//! Rules on how the load was offered: was it as planned, and long enough that filling and draining
-//! the server do not dominate the figures?
+//! Rules on the offered load: was it as planned, and long against filling and draining?
 
 use super::{Finding, Id};
 use crate::metric;
 use crate::summary::{Agent, Distribution, Loop, SteadyState, Summary};
 
-/// The largest shortfall of the run's output throughput against its steady window's, as a share of
-/// the latter.
+/// The largest shortfall of output throughput against the steady window's, as its share.
 const APART: f64 = 0.05;
 
 /// Share of the duration spent draining above which the drain explains the lower throughput.
@@ -31,21 +29,17 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// The number of times the longest answers' duration for which requests should be sent. The server
-/// fills and drains for about one such time each, so with ten, at least eight parts in ten of the
-/// requests see it at full load.
+/// The number of times the longest answers' duration for which requests should be sent. Filling and
+/// draining take about one each, so at least eight parts in ten of the requests see full load.
 const TIMES: f64 = 10.0;
 
-/// The time for which requests were sent, in seconds.
 pub(super) struct Sending {
-    /// The time that they took.
     pub lasted: f64,
     /// The time that they should take: ten times P99 of the E2E latency.
     pub enough: f64,
 }
 
 impl Sending {
-    /// The times of a run; `None` if they are not known.
     pub fn new(summary: &Summary) -> Option<Self> {
         let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
         let gaps = summary.requests.sent.saturating_sub(1) as f64;

@@ -76,8 +76,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// Finds the rules of a published benchmark that the run did not keep: settings that contradict
-/// them, and shares of failures beyond their limits.
+/// Finds the broken rules of a published benchmark: its settings, and its shares of failures.
 pub(super) fn rules_broken(summary: &Summary) -> Option<Finding> {
     let rules = summary.run.rules.as_ref()?;
     let requests = &summary.requests;
@@ -107,8 +106,7 @@ pub(super) fn rules_broken(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// States the failures that a percentile over the answered requests hides: its value if failures
-/// counted as infinite.
+/// States the value of a percentile over the answered requests if failures were infinite.
 fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let statistic = Statistic::Percentile(percent);
     if summary.run.failures_as_infinite {
@@ -276,8 +274,7 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     let scores = summary.scores.iter();
     let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
-    // The first of several with the same count: the others are parts of it, such as
-    // `NAME-unparsed`.
+    // The first of several with the same count: the others, `NAME-unparsed`, are parts of it.
     let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);
     let (why, advice) = if summary.run.ignore_eos {

@@ -1,5 +1,4 @@
-//! Rules on the server's own metrics: do its counts agree with ours, did it have the prompts in its
-//! cache already, and was its cache large enough?
+//! Rules on the server's own metrics: its counts, the prompts in its cache, the cache's size.
 
 use super::{Finding, Id};
 use crate::summary::server::Figure;
@@ -15,8 +14,7 @@ const APART: f64 = 0.01;
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
-    // Where answers report their cached tokens, other rules compare these with the run's
-    // repetitions.
+    // Where answers report cached tokens, other rules compare these with the repetitions.
     if (summary.cache.as_ref()).is_some_and(|cache| cache.reported.is_some()) {
         return None;
     }
@@ -46,8 +44,7 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// The share of looked-up tokens that the server's own counters found in its prefix cache: between
-/// its two readings, or in its series.
+/// The share of looked-up tokens that the server's counters found in its prefix cache.
 pub(super) fn found(summary: &Summary) -> Option<f64> {
     let counted = summary.server.as_ref().and_then(|server| {
         let hits = server.counted(Figure::PrefixCacheHits)?;
@@ -111,15 +108,13 @@ const QUEUED: f64 = 0.1;
 /// Pages with a queue on which a statement about it must rest.
 const LEAST_PAGES: u64 = 5;
 
-/// Share of the queued time at the highest number of running requests, from which a limit explains
-/// the queue.
+/// Share of the queued time at the most running requests from which a limit explains it.
 const FLAT: f64 = 0.8;
 
 /// The fewest running requests that a setting explains: with fewer, the work of a step does.
 const SETTING: f64 = 8.0;
 
-/// Share of a step's largest number of tokens, on average, from which the budget of tokens is the
-/// limit.
+/// Share of a step's tokens, on average, from which the budget of tokens is the limit.
 const BUDGET: f64 = 0.7;
 
 /// Share of the KV cache in use from which the cache is the limit, and no setting.
@@ -138,8 +133,7 @@ fn queue(summary: &Summary) -> Option<(&ServerSeries, &Queue)> {
     Some((series, worst))
 }
 
-/// True if the number of running requests is at its highest while others wait, and neither the KV
-/// cache nor the tokens of a step are.
+/// True if running requests are at a limit that is neither the KV cache nor the tokens of a step.
 fn is_throttled((series, queue): (&ServerSeries, &Queue)) -> bool {
     let tokens = series.figures.get(&Name::BatchTokens);
     let tokens = tokens.and_then(|figure| figure.mean.zip(figure.p99));

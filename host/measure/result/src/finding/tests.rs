@@ -42,18 +42,20 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
     others.map(|finding| (finding.id, finding.severity)).collect()
 }
 
-/// The findings after the same was done to every exchange of the sound run.
 fn after_each(spoil: impl Fn(&mut Exchange)) -> Vec<(Id, Severity)> {
     after(|_, run| run.iter_mut().for_each(spoil))
 }
 
 /// The severity of the finding of an id, its observation and its reason.
-fn finding(facts: &RunFacts, run: &[Exchange], id: Id) -> Option<(Severity, String, String)> {
+pub(super) fn finding(
+    facts: &RunFacts,
+    run: &[Exchange],
+    id: Id,
+) -> Option<(Severity, String, String)> {
     let found = Summary::new(facts, run).findings.into_iter().find(|finding| finding.id == id)?;
     Some((found.severity, found.seen, found.why))
 }
 
-/// The exchange with all of its events later by this much.
 fn delay(exchange: &mut Exchange, by: Nanos) {
     exchange.events.at.iter_mut().for_each(|at| *at = *at + by);
 }
@@ -63,19 +65,12 @@ fn fail(exchange: &mut Exchange, class: Class) {
 }
 
 #[test]
-fn a_sound_run_is_valid() {
+fn runs_that_are_sound_empty_stopped_or_insecure() {
     assert_eq!(after(|_, _| {}), []);
-}
-
-#[test]
-fn an_empty_run_is_invalid() {
     assert_eq!(after(|_, run| run.clear()), [(Id::NothingAnswered, Severity::Invalid)]);
-}
-
-#[test]
-fn a_stopped_run_is_suspect() {
     let stopped = after(|facts, _| (facts.run.interrupted, facts.run.planned) = (true, Some(500)));
     assert_eq!(stopped, [(Id::Interrupted, Severity::Suspect)]);
+    assert_eq!(after(|facts, _| facts.run.insecure = true), [(Id::Insecure, Severity::Note)]);
 }
 
 #[test]
@@ -97,10 +92,8 @@ fn scores_of_answers_that_the_limit_ended() {
     let (mut facts, mut run) = sound();
     scored("final-number-unparsed", 7)(&mut facts, &mut run);
     scored("final-number", 7)(&mut facts, &mut run);
-    assert_eq!(
-        finding(&facts, &run, Id::AnswersCut).unwrap().1,
-        "the limit of tokens ended 7 of the 100 answers with the score final-number"
-    );
+    let expected = "the limit of tokens ended 7 of the 100 answers with the score final-number";
+    assert_eq!(finding(&facts, &run, Id::AnswersCut).unwrap().1, expected);
     // Scores of the length, and scores that count the cut themselves.
     for name in ["output-length", "output-length-ratio.2", "sane", "sanity-cut"] {
         assert_eq!(after(scored(name, 100)), [], "{name}");
@@ -111,11 +104,6 @@ fn scores_of_answers_that_the_limit_ended() {
         facts.scores.clear();
     };
     assert_eq!(after(unscored), []);
-}
-
-#[test]
-fn reports_unchecked_certificates() {
-    assert_eq!(after(|facts, _| facts.run.insecure = true), [(Id::Insecure, Severity::Note)]);
 }
 
 #[test]
@@ -374,17 +362,9 @@ fn percentiles_from_too_few_samples_are_named() {
 
 #[test]
 fn the_worst_comes_first_and_decides() {
-    let finding = |severity| Finding {
-        id: Id::Failures,
-        severity,
-        seen: String::new(),
-        why: String::new(),
-        advice: String::new(),
-    };
     let verdict = |severities: &[Severity]| {
-        Verdict::from_findings(
-            &severities.iter().map(|severity| finding(*severity)).collect::<Vec<_>>(),
-        )
+        let raised = severities.iter().map(|one| Id::Failures.finding(*one, "", "", ""));
+        Verdict::from_findings(&raised.collect::<Vec<_>>())
     };
     assert_eq!(verdict(&[]), Verdict::Valid);
     assert_eq!(verdict(&[Severity::Note]), Verdict::Valid);

@@ -66,11 +66,8 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// The difference between two counts of the same tokens.
 struct Gap {
-    /// Exchanges that have both.
     of: u64,
-    /// The events beyond tolerance.
     apart: u64,
     /// Between the totals, as a share of the reference.
     share: f64,

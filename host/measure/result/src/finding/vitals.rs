@@ -27,8 +27,7 @@ const BEHIND_MS: f64 = 1000.0;
 /// Share of the cores' time beyond which a machine has no capacity left.
 const FULL: f64 = 0.9;
 
-/// The sender or reader with the largest value of a figure, and the value, if it is beyond a limit.
-/// These threads affect timestamps.
+/// The sender or reader, which affect timestamps, with the largest figure beyond a limit.
 fn beyond(client: &Client, of: impl Fn(&Thread) -> Option<f64>, limit: f64) -> Option<(&str, f64)> {
     let punctual = client.threads.iter().filter(|(name, _)| ["read", "pace"].contains(&role(name)));
     punctual

@@ -11,7 +11,6 @@ use model::units::Nanos;
 /// of other tools that equal it.
 macro_rules! catalogue {
     ($($name:expr => $unit:ident of $of:ident, $measure:expr, $definition:literal, $equals:literal;)*) => {
-        /// Every metric, in the order in which results list them.
         pub static CATALOGUE: &[Metric] = &[$(Metric {
             name: $name,
             unit: Unit::$unit,

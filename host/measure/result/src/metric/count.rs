@@ -19,7 +19,6 @@ model::words! {
     }
 }
 
-/// A number of tokens and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
     pub tokens: u32,

@@ -110,7 +110,6 @@ impl Reading<'_> {
         Some(span(ready, self.exchange.sent?))
     }
 
-    /// The connection that was opened for this request.
     pub(super) fn opened(&self) -> Option<Connection> {
         self.exchange.connection.filter(|own| !own.reused)
     }
@@ -130,8 +129,7 @@ impl Reading<'_> {
         (drafted > 0).then(|| f64::from(accepted) / f64::from(drafted))
     }
 
-    /// The mean number of tokens that a step of speculative decoding gave: the accepted tokens, and
-    /// the model's own.
+    /// The mean number of tokens per step of speculative decoding: the accepted and the model's.
     pub(crate) fn acceptance_length(&self) -> Option<f64> {
         let steps = self.exchange.speculation.as_ref()?.steps;
         let accepted = accepted_drafts(self.exchange)?;
@@ -153,19 +151,16 @@ impl Reading<'_> {
         self.exchange.counts.get(exchange::GATEWAY_OVERHEAD).map(|micros| *micros as f64 / 1e3)
     }
 
-    /// One of the server's counts.
     pub(super) fn usage(&self, count: fn(&Usage) -> Option<u32>) -> Option<f64> {
         count(&self.exchange.usage?).map(f64::from)
     }
 
-    /// True if the answer is known to have no token after its first, and so has no time per further
-    /// token.
+    /// True if the answer has only its first token, and so no time per further token.
     pub fn is_one_token(&self) -> bool {
         self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
     }
 
-    /// Finds the times at which the opening of the connection that this request waited for began,
-    /// and at which it was ready.
+    /// Finds the begin and the end of the connection's opening that this request waited for.
     pub(super) fn waited_for(&self) -> Option<(Nanos, Nanos)> {
         let connection = self.exchange.connection.filter(|own| own.waited)?;
         let ready = connection.secured.unwrap_or(connection.connected);
@@ -198,7 +193,6 @@ pub(crate) fn accepted_drafts(exchange: &Exchange) -> Option<u64> {
     by_steps.or_else(counted)
 }
 
-/// Milliseconds from one instant to another.
 pub(super) fn span(from: Nanos, to: Nanos) -> f64 {
     to.since(from).as_millis_f64()
 }

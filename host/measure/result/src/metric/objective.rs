@@ -1,5 +1,4 @@
-//! Service level objectives: upper limits that the metrics of a request must meet for it to count
-//! as good. `summary` counts the good requests.
+//! Service level objectives: upper limits on a good request's metrics, which `summary` counts.
 
 use std::str::FromStr;
 
@@ -61,7 +60,6 @@ impl FromStr for Objective {
     }
 }
 
-/// The objective that parts make.
 fn objective(mut written: Clause<'_, ()>) -> Result<Objective, LimitError> {
     let metric = written.metric();
     let level = written.level(Some(Unit::Milliseconds.symbol()));
@@ -76,7 +74,6 @@ impl Objective {
         objective(GRAMMAR.unsigned(name, (), &at_most_ms.to_string()))
     }
 
-    /// Looks up the measure of the objective's metric.
     pub fn measure(&self) -> Option<Single> {
         single().find(|(metric, _)| metric.name == self.metric).map(|(_, measure)| measure)
     }
@@ -97,9 +94,8 @@ pub fn parse(text: &str) -> Result<Vec<Objective>, Vec<LimitError>> {
     limit::all(parts.filter(|part| !part.is_empty()))
 }
 
-/// True if an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
-/// answer of one token meets every limit on its further tokens, as it does in
-/// `vllm bench serve`.
+/// True if an answered request meets a limit in milliseconds; `None` if its metric is unknown. One
+/// token meets every limit on further tokens, as in `vllm bench serve`.
 pub fn kept(measure: Single, at_most_ms: f64, reading: &Reading<'_>) -> Option<bool> {
     match measure(reading) {
         Some(value) => Some(value <= at_most_ms),
@@ -114,13 +110,9 @@ mod tests {
     #[test]
     fn vllms_notation_and_ours() {
         let of = |metric: &str, at_most_ms| Objective { metric: metric.into(), at_most_ms };
-        assert_eq!(
-            parse("ttft:200 tpot:20.5 e2el:5000"),
-            Ok(vec![of("ttft", 200.0), of("tpot", 20.5), of("e2e", 5000.0)])
-        );
-        assert_eq!(
-            parse("itl-max:1.5s, ttft-from-due:250ms"),
-            Ok(vec![of("itl-max", 1500.0), of("ttft-from-due", 250.0)])
-        );
+        let expected = Ok(vec![of("ttft", 200.0), of("tpot", 20.5), of("e2e", 5000.0)]);
+        assert_eq!(parse("ttft:200 tpot:20.5 e2el:5000"), expected);
+        let wanted = Ok(vec![of("itl-max", 1500.0), of("ttft-from-due", 250.0)]);
+        assert_eq!(parse("itl-max:1.5s, ttft-from-due:250ms"), wanted);
     }
 }

@@ -9,9 +9,7 @@ use model::units::Nanos;
 #[derive(Clone, Debug)]
 pub struct Reading<'a> {
     pub exchange: &'a Exchange,
-    /// Tokens of the answer, if known.
     pub output_tokens: Option<Count>,
-    /// Tokens of the prompt, if known.
     pub input_tokens: Option<Count>,
     /// Output events that carry bytes.
     pub pieces: u64,
@@ -30,13 +28,10 @@ pub struct Reading<'a> {
     pub(super) last_output: Option<Nanos>,
     pub(super) usage: Option<Nanos>,
     pub(super) last: Option<Nanos>,
-    /// The longest time between two pieces.
     pub(super) longest: Option<Nanos>,
     /// Tokens of the first output event that carries any, if each states its tokens.
     pub(super) first_tokens: Option<u32>,
-    /// Output events, with bytes or without.
     outputs: u64,
-    /// Bytes of all output events.
     bytes: u64,
 }
 

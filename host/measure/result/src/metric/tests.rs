@@ -9,7 +9,6 @@ use model::units::Nanos;
 
 const NONE: [f64; 0] = [];
 
-/// The samples of a metric over one streamed exchange.
 fn samples(name: &str, exchange: &Exchange) -> Vec<f64> {
     samples_of(name, &Reading::new(exchange, true, None))
 }

@@ -44,18 +44,15 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// The growth beyond chance; zero or less if there is none.
     pub fn excess(&self) -> f64 {
         self.fourth_quarter - self.second_quarter - self.chance
     }
 
-    /// True if it grew beyond chance.
     pub fn grew(&self) -> bool {
         self.excess() > 0.0
     }
 }
 
-/// The data kept of the exchanges seen so far.
 pub(super) struct Waiting {
     from: Nanos,
     length: u64,

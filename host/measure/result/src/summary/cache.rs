@@ -1,5 +1,4 @@
-//! The part of the prompts that a prefix cache could have held, and the part that the server
-//! reports.
+//! The part of the prompts that a prefix cache could have held, and the server's report.
 
 use model::session::Cache as Policy;
 
@@ -46,8 +45,7 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a sent request. `reported` is the server's report: the prompt's tokens, and the tokens
-    /// found in its cache.
+    /// Adds a sent request; `reported` has the server's tokens and those found in its cache.
     pub fn add(&mut self, tokens: u32, reusable: u32, reported: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
@@ -62,15 +60,13 @@ impl Cache {
         }
     }
 
-    /// The share of all prompt tokens that is reusable.
     pub fn reusable_share(&self) -> Option<f64> {
         share(self.reusable, self.tokens)
     }
 }
 
 impl Reported {
-    /// The share that is reusable by the client's counts, and the share that was found by the
-    /// server's.
+    /// The share that is reusable by the client's counts, and the server's found one.
     pub fn shares(&self) -> Option<(f64, f64)> {
         Some((
             share(self.reusable, self.tokens)?,

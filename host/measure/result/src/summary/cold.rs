@@ -126,7 +126,6 @@ impl Sums {
     }
 }
 
-/// The data kept of the answers seen so far.
 pub(super) struct Gather {
     origin: Nanos,
     /// The instant before which the requests of the first wave were sent.
@@ -136,8 +135,7 @@ pub(super) struct Gather {
     early: BinaryHeap<Early>,
     all: Sums,
     longest: Nanos,
-    /// The number of later requests, and the instants of the first and the last first token among
-    /// them.
+    /// The number of later requests, and the instants of their first and last first tokens.
     later_count: u64,
     began: Option<(Nanos, Nanos)>,
 }
@@ -185,8 +183,7 @@ impl Gather {
         self.began = Some((earliest.min(first), latest.max(first)));
     }
 
-    /// The cold start, if there was one. `steps` has the seconds after the start of the measurement
-    /// until which the engine's steps took longer, and the factor.
+    /// The cold start, if any. `steps` has the seconds with longer first steps, and the factor.
     pub(super) fn finish(self, steps: Option<(f64, f64)>) -> Option<ColdStart> {
         if self.later_count < LEAST_LATER {
             return None;

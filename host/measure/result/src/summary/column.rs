@@ -26,7 +26,6 @@ struct Page<T> {
 }
 
 impl<T: Copy + Default> Column<T> {
-    /// Sets the value of an index.
     pub fn insert(&mut self, index: u64, value: T) {
         let page = self.pages.entry(index / PAGE).or_insert_with(|| Page {
             there: [0; PAGE as usize / 64],
@@ -38,14 +37,12 @@ impl<T: Copy + Default> Column<T> {
         page.values[at] = value;
     }
 
-    /// The value of an index, if there is one.
     pub fn get(&self, index: u64) -> Option<T> {
         let page = self.pages.get(&(index / PAGE))?;
         let at = (index % PAGE) as usize;
         page.holds(at).then(|| page.values[at])
     }
 
-    /// Indexes and values in the order of the indexes.
     pub fn iter(&self) -> impl Iterator<Item = (u64, T)> + '_ {
         self.pages.iter().flat_map(|(number, page)| {
             let held = (0..PAGE as usize).filter(|at| page.holds(*at));

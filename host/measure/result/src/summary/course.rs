@@ -14,8 +14,7 @@ use statistics::course::{oscillation, trend};
 /// The name of output throughput among the courses.
 pub(crate) const THROUGHPUT: &str = "output-tokens-per-s";
 
-/// Slices in which drift is looked for: enough for a trend, few enough to hold several requests
-/// each.
+/// Slices in which drift is looked for: enough for a trend, each with several requests.
 const SLICES: usize = 32;
 /// Samples on which a course must rest.
 const LEAST_SAMPLES: u64 = 100;
@@ -54,7 +53,6 @@ pub struct Swing {
     pub correlation: f64,
 }
 
-/// The data kept of the exchanges seen so far.
 pub(super) struct Course {
     span: Span,
     tokens: Vec<u64>,
@@ -92,7 +90,6 @@ impl Course {
         }
     }
 
-    /// Adds tokens that came at an instant.
     pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
         if let Some(slice) = self.span.part(at, FINE) {
             self.tokens[slice] = self.tokens[slice].saturating_add(tokens);

@@ -1,5 +1,4 @@
-//! A dataset's treatment of its input before it gave samples: parts that it left out, cut, repaired
-//! or used again.
+//! A dataset's treatment of its input: parts left out, cut, repaired or used again.
 
 model::words! {
     /// The treatment that a dataset gave to a part of its input.
@@ -45,7 +44,6 @@ impl Dataset {
 }
 
 impl Remark {
-    /// The reason, its count, and the first case.
     pub fn label(&self) -> String {
         let first = self.first.as_ref().map(|first| format!(", first {first}"));
         format!("{} × {}{}", self.count, self.reason, first.unwrap_or_default())

@@ -119,7 +119,6 @@ impl Distribution {
         }
     }
 
-    /// A percentile, if it was requested.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.percentiles.get(&percentile_name(percent)).copied()
     }

@@ -178,7 +178,6 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Describes the damage, with its numbers.
     pub fn label(&self) -> String {
         let Damage { written, readable, found } = self;
         match written {
@@ -235,7 +234,6 @@ impl Tokenizer {
         }
     }
 
-    /// Its name and remark.
     pub fn label(&self) -> String {
         match self.remark() {
             Some(remark) => format!("{} ({remark})", self.name),
@@ -248,7 +246,6 @@ impl Tokenizer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunFacts {
-    /// The load of the run, and settings that affect its figures.
     pub run: Run,
     /// Tokens of answers by the tokenizer of this side, by the index of the measured exchange.
     #[serde(default)]
@@ -271,7 +268,6 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
-    /// Scorers that gave no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_scorers: Vec<SilentScorer>,
     /// Measured requests that were due when the run was stopped, and have no record of their own.
@@ -282,22 +278,17 @@ pub struct RunFacts {
     /// The load machines that made the run together, if several did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
-    /// The performance of the client, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
-    /// The samples of devices, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Recording>,
-    /// The server's own series, if its metrics page was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<series::Recording>,
     /// The treatment that the dataset gave to its input, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
-    /// The part of the prompts that repeats, if that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
 }
@@ -310,7 +301,6 @@ impl RunFacts {
         self.reasoning.get(index).filter(|_| !is_approximate)
     }
 
-    /// Requests of lost agents that are not on record.
     pub(super) fn unknown(&self) -> u64 {
         let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
         agents.filter_map(|agent| agent.lost.as_ref()).filter_map(|lost| lost.unknown).sum()
@@ -403,7 +393,6 @@ fn steady_energy(recording: &Recording, origin: Nanos, window: &Window) -> Optio
 }
 
 impl Cost {
-    /// Computes the cost of a measurement of this many seconds.
     pub(super) fn new(price: &Price, duration_s: Option<f64>, tokens: AnswerTokens) -> Self {
         let total = duration_s.map(|seconds| price.per_hour * seconds / SECONDS_PER_HOUR);
         let each = |tokens: Option<u64>| {

@@ -82,7 +82,6 @@ impl Serialize for Amount {
     }
 }
 
-/// A figure that may be infinite, written as an [`Amount`].
 pub(super) mod amount {
     use super::Amount;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -96,7 +95,6 @@ pub(super) mod amount {
     }
 }
 
-/// Named figures that may be infinite, each written as an [`Amount`].
 pub(super) mod amounts {
     use std::collections::BTreeMap;
 
@@ -155,8 +153,7 @@ impl WithFailures {
         Some(amount.0)
     }
 
-    /// The figures of a metric; absent if every request counts already, or if no value of the
-    /// metric is worse than another.
+    /// The figures of a metric; absent if every request counts, or if no value of it is worse.
     pub(super) fn new(
         metric: &Metric,
         figures: &Figures,
@@ -291,22 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_of_a_failed_request_is_zero() {
+    fn failed_requests_count_as_the_worst() {
         let of = with_failures("output-speed", &[10.0, 30.0], &requests(2, 2, 0)).unwrap();
         assert_eq!((of.mean.0, of.min.0, of.max.0), (10.0, 0.0, 30.0));
         assert_eq!((of.median.0, of.percentiles["p10"].0), (5.0, 0.0));
         assert_eq!(of.std.0, 150.0f64.sqrt());
-    }
-
-    #[test]
-    fn every_token_of_a_failed_request_is_late() {
         let of = with_failures("stall-share", &[0.0, 0.5], &requests(2, 2, 0)).unwrap();
         assert_eq!((of.mean.0, of.min.0, of.max.0), (0.625, 0.0, 1.0));
         assert_eq!((of.median.0, of.percentiles["p90"].0), (0.75, 1.0));
-    }
-
-    #[test]
-    fn pooled_samples_fail_in_proportion() {
         // Two answers of three gaps; each of the three that failed counts as three.
         let gaps = with_failures("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();
         assert_eq!((gaps.requests, gaps.samples), (3, 9));

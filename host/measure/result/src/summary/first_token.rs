@@ -96,7 +96,6 @@ pub struct Parts {
     pub unexplained_ms: f64,
 }
 
-/// The parts of the requests seen so far.
 #[derive(Default)]
 pub(super) struct Gather {
     /// The sums, by the leading bits of the whole time.
@@ -108,7 +107,6 @@ pub(super) struct Gather {
     unanswered: u64,
 }
 
-/// Sums over requests, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,
@@ -159,8 +157,7 @@ impl Gather {
         })
     }
 
-    /// The parts by the server's series; absent if these do not tell, or if replies tell as much of
-    /// each request.
+    /// The parts by the server's series; absent without them, or if replies tell as much.
     pub(super) fn by_series(&self, series: Option<&ServerSeries>) -> Option<BySeries> {
         let stages = series?.stages.as_ref()?;
         let is_told = !self.sums.is_empty() && stages.prefill_servers.is_empty();
@@ -229,7 +226,6 @@ impl Sums {
     }
 }
 
-/// The name of the unexplained time.
 pub const UNEXPLAINED: &str = "unexplained";
 
 /// A time that is too short to mention: an unexplained time that rounds to it is nothing.
@@ -249,8 +245,7 @@ impl Parts {
         }
     }
 
-    /// The names and times of the known parts, in order, and of the unexplained time, if there is
-    /// any.
+    /// The names and times of the known parts, in order, and of any unexplained time.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let parts = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
         let rest = self.unexplained_ms;
@@ -258,7 +253,6 @@ impl Parts {
         parts.chain(rest).collect()
     }
 
-    /// The time of that name, as [`Parts::named`] has it.
     pub fn by_name(&self, name: &str) -> Option<f64> {
         match name {
             UNEXPLAINED => Some(self.unexplained_ms),
@@ -296,8 +290,7 @@ impl FirstToken {
         words
     }
 
-    /// Writes the number of requests for which the server states more time than passed; absent if
-    /// there are none.
+    /// Writes the number of requests with more stated time than passed; absent if there are none.
     pub fn contradiction(&self, count: impl Fn(u64) -> String) -> Option<String> {
         (self.contradicted > 0).then(|| {
             format!(
@@ -338,10 +331,8 @@ mod tests {
         assert_eq!(split.mean.prefill_ms, Some(50.5));
         assert_eq!(split.mean.network_and_front_end_ms, Some(50.5));
         assert_eq!(split.mean.network_ms, None);
-        assert_eq!(
-            split.mean.shares(),
-            "client 0.0 %, connection 0.0 %, network and front end 25.0 %, queue 50.0 %, prefill 25.0 %"
-        );
+        let expected = "client 0.0 %, connection 0.0 %, network and front end 25.0 %, queue 50.0 %, prefill 25.0 %";
+        assert_eq!(split.mean.shares(), expected);
         let around = |place: usize| {
             let around = &split.around[place];
             (around.percentile, around.from, around.to, around.requests, around.mean.whole_ms)
@@ -362,10 +353,9 @@ mod tests {
         let split = Summary::new(&facts(), &run).first_token.unwrap();
         assert_eq!(split.requests, 2);
         assert_eq!((split.unanswered, split.without_timings, split.without_first_token), (1, 1, 1));
-        assert_eq!(
-            split.counted(|n| n.to_string()),
-            "2, not 1 unanswered, not 1 without a first token, not 1 without timings of it"
-        );
+        let wanted =
+            "2, not 1 unanswered, not 1 without a first token, not 1 without timings of it";
+        assert_eq!(split.counted(|n| n.to_string()), wanted);
         run.iter_mut().for_each(|exchange| exchange.timings = None);
         assert_eq!(Summary::new(&facts(), &run).first_token, None);
     }

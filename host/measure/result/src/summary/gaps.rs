@@ -27,7 +27,6 @@ struct Latest {
     tokens: u64,
 }
 
-/// The gaps seen so far.
 pub(super) struct Gaps {
     /// For each slice, the tokens of each bucket.
     counts: Vec<u32>,
@@ -35,12 +34,10 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// An empty collection of `slices` slices.
     pub(super) fn new(slices: usize) -> Self {
         Gaps { counts: vec![0; slices * BUCKETS], latest: None }
     }
 
-    /// Begins an answer, with its first token.
     pub(super) fn begin(&mut self, first: Nanos) {
         self.end();
         self.latest = Some(Latest { from: first, at: first, slice: 0, tokens: 0 });
@@ -59,7 +56,6 @@ impl Gaps {
         self.latest = Some(Latest { from, at, slice, tokens });
     }
 
-    /// Counts the latest tokens.
     fn end(&mut self) {
         let Some(latest) = self.latest.take().filter(|latest| latest.tokens > 0) else { return };
         let gap = latest.at.since(latest.from).0 / latest.tokens;
@@ -67,8 +63,7 @@ impl Gaps {
         *count = count.saturating_add(u32::try_from(latest.tokens).unwrap_or(u32::MAX));
     }
 
-    /// For each slice, the lower quartile of the seconds between its tokens and the tokens before
-    /// them; 0 where there are none.
+    /// For each slice, the lower quartile of the seconds between tokens; 0 where there are none.
     pub(super) fn finish(mut self) -> Vec<f64> {
         self.end();
         self.counts.chunks(BUCKETS).map(quick).collect()
@@ -83,15 +78,13 @@ fn bucket(gap: u64) -> usize {
     (((bits - SHORTEST) as usize) << FINE) + part
 }
 
-/// The nanoseconds at which a bucket begins.
 fn begins(bucket: usize) -> f64 {
     let (doublings, part) = (bucket >> FINE, bucket & ((1 << FINE) - 1));
     let share = 1.0 + part as f64 / f64::from(1_u32 << FINE);
     share * (f64::from(SHORTEST) + doublings as f64).exp2()
 }
 
-/// The seconds that the quickest quarter of the tokens in these buckets took at most. Tokens lie
-/// evenly within a bucket.
+/// The most seconds of the quickest quarter of the tokens, which lie evenly within a bucket.
 fn quick(counts: &[u32]) -> f64 {
     let all: f64 = counts.iter().copied().map(f64::from).sum();
     let mut left = QUICK * all;

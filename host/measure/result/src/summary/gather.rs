@@ -39,7 +39,6 @@ const WAITED: Nanos = Nanos(1_000_000);
 /// slot is taken a little before its request is sent, and freed a little after its reply has ended.
 const REACHED: f64 = 0.9;
 
-/// Everything that is kept of the exchanges seen so far.
 pub(crate) struct Gather<'a> {
     facts: &'a RunFacts,
     surveyed: SurveyResult,
@@ -67,8 +66,7 @@ pub(crate) struct Gather<'a> {
     scores: scores::Gather<'a>,
     /// Figures by time slice; only of a run that is to have them.
     time_slices: Option<time_slices::Gather>,
-    /// Samples of each metric of the catalogue, and the headline metrics' samples by block of the
-    /// run.
+    /// Samples of each metric of the catalogue, and of the headline metrics by block.
     spreads: Vec<(Spread, Option<Blocks>)>,
 }
 
@@ -220,8 +218,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Counts the requests that have no record: requests that were due when the run was stopped,
-    /// and requests of lost agents.
+    /// Counts requests without a record: due when the run was stopped, or of lost agents.
     fn count_unrecorded(&mut self) {
         let unsent = self.facts.unsent;
         for (class, count, words) in [

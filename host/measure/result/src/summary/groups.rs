@@ -1,6 +1,4 @@
-//! Figures by group: by turn of a conversation, by class of sample, by adapter.
-//!
-//! The number of groups has a bound, and so have the samples of each, as every metric's have.
+//! Figures by turn of a conversation, by class of sample and by adapter, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +11,6 @@ use statistics::Spread;
 /// Largest number of separate groups; later ones in order are merged into one.
 const APART: usize = 24;
 
-/// The metrics of a group.
 const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 
 /// The groups of a run. A list is empty if samples do not state the kind.
@@ -54,7 +51,6 @@ pub struct Group {
 }
 
 impl Groups {
-    /// True if no request states a turn, a class or an adapter.
     pub fn is_empty(&self) -> bool {
         let Groups { by_turn, by_class, by_adapter } = self;
         by_turn.is_empty() && by_class.is_empty() && by_adapter.is_empty()
@@ -94,7 +90,6 @@ impl Gather {
 
 /// The data kept of a group, which can become part of another.
 pub(super) trait Merge: Default {
-    /// Adds another group's data.
     fn merge(&mut self, other: Self);
 }
 
@@ -112,7 +107,6 @@ impl<K, S> Default for Division<K, S> {
 }
 
 impl<K: Ord, S: Merge> Division<K, S> {
-    /// Returns the data kept of the group of that key, which may be the merged one.
     pub(super) fn group(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
         let beyond = self.apart.last_key_value().is_some_and(|(last, _)| key > *last);

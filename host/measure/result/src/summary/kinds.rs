@@ -31,7 +31,6 @@ pub struct Drafts {
     pub acceptance: Option<f64>,
 }
 
-/// The kinds of the answers seen so far.
 #[derive(Default)]
 pub(super) struct Kinds {
     proposed: Part,
@@ -44,7 +43,6 @@ pub(super) struct Kinds {
     output_audio: Part,
 }
 
-/// A sum over the answers that report it.
 #[derive(Default)]
 struct Part {
     total: u64,
@@ -79,7 +77,6 @@ impl Part {
 }
 
 impl Kinds {
-    /// Adds the counts of a prompt.
     pub(super) fn add_input(&mut self, usage: &Usage) {
         let whole = usage.input_tokens;
         self.image.add(usage.input_image_tokens, whole);
@@ -87,7 +84,6 @@ impl Kinds {
         self.audio.add(usage.input_audio_tokens, whole);
     }
 
-    /// Adds the counts of an answer.
     pub(super) fn add_output(&mut self, usage: &Usage) {
         let whole = usage.output_tokens;
         let (proposed, accepted) = (usage.draft_tokens, usage.accepted_draft_tokens);
@@ -97,7 +93,6 @@ impl Kinds {
         self.output_audio.add(usage.output_audio_tokens, whole);
     }
 
-    /// Enters the figures.
     pub(super) fn finish(self, tokens: &mut Tokens) {
         let proposed = self.proposed.reported().map(|proposed| proposed.total);
         let accepted = self.accepted.reported();
@@ -125,8 +120,7 @@ impl Reported {
 }
 
 impl Drafts {
-    /// Writes the accepted tokens among the proposed ones, such as `30 of 40 (75.0 %)`; `count`
-    /// writes a number.
+    /// Writes the accepted of the proposed tokens, as in `30 of 40 (75.0 %)`, by `count`.
     pub fn label(&self, count: impl Fn(u64) -> String) -> String {
         let accepted = self.accepted.map(|accepted| count(accepted.total));
         let proposed = self.proposed.map(&count);

@@ -29,7 +29,6 @@ const LENGTH_BITS: u32 = 11;
 /// Bits behind the point of a weight.
 const POINT: u32 = 16;
 
-/// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalKind {
     /// At their own times, independent of the engine.
@@ -54,7 +53,6 @@ impl ArrivalKind {
     }
 }
 
-/// The fine slices of the run's time.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     origin: Nanos,
@@ -63,7 +61,6 @@ struct Grid {
 }
 
 impl Grid {
-    /// The slice that an instant lies in.
     fn at(self, at: Nanos) -> usize {
         ((at.since(self.origin).0 / self.length) as usize).min(FINE - 1)
     }
@@ -85,16 +82,13 @@ impl Grid {
     }
 }
 
-/// The contents of a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Content {
     tokens: u64,
     prompts: u64,
     /// Tokens of context times nanoseconds.
     context: u128,
-    /// The instant of the last token.
     last: Option<Nanos>,
-    /// Answers that began.
     begun: u64,
 }
 
@@ -109,11 +103,8 @@ impl Content {
 /// Number of a request's traits: lengths and times, in whole numbers.
 pub(super) const TRAITS: usize = 8;
 
-/// Names of the places of a request's traits.
 pub(super) mod traits {
-    /// Tokens of its prompt.
     pub const PROMPT: usize = 0;
-    /// Tokens of its answer.
     pub const OUTPUT: usize = 1;
     /// Microseconds from its first token to its end.
     pub const ANSWERING: usize = 2;
@@ -129,12 +120,10 @@ pub(super) mod traits {
     pub const CONTEXT: usize = 7;
 }
 
-/// Sums over the answers seen so far.
 pub(super) struct Lives {
     coming: ArrivalKind,
     grid: Grid,
-    /// The instant at which the last request was sent, and the instant at which the last reply
-    /// began.
+    /// The instants at which the last request was sent and the last reply began.
     last_sent: Nanos,
     last_first: Nanos,
     contents: Vec<Content>,
@@ -142,8 +131,7 @@ pub(super) struct Lives {
     /// share a cell with similar ones, so there are at most 23,000 cells.
     lengths: BTreeMap<u64, (Nanos, u64)>,
     gaps: Gaps,
-    /// The change, from a slice to the next one, of the answers that generate tokens when it
-    /// begins.
+    /// The change, from slice to slice, of the answers that generate tokens at its beginning.
     across: Vec<i64>,
     waiting: Occupancy,
     answering: Occupancy,
@@ -155,43 +143,34 @@ pub(super) struct Lives {
     forced: bool,
     /// Milliseconds from the first token to the end.
     took: Spread,
-    /// Answers under way when the drain began.
     draining: u64,
     /// The first token of the answer that was added last; later than any where it does not count.
     first: Nanos,
     /// The answer that was added last, until all of its tokens are known.
     latest: Option<LatestAnswer>,
-    /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the
-    /// same slice.
+    /// The slice of the last tokens, with its ends: most tokens follow one of the same slice.
     current: (Nanos, Nanos, usize),
 }
 
-/// An answer whose tokens are on the way.
 #[derive(Clone, Copy, Debug)]
 struct LatestAnswer {
     traits: [u64; TRAITS],
-    /// Tokens after the first one that came before the last request got its first token; `None`
-    /// while none has come.
+    /// Tokens after the first before the last request's first token; `None` before that.
     before: Option<u64>,
 }
 
-/// The requests that were sent in a fine slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
-    /// Their number.
     pub(super) requests: u64,
     /// The longest wait for a first token, and the prompt tokens of the request that had it.
     pub(super) longest: (Nanos, u32),
 }
 
-/// Requests, answers and steps of a run.
 pub(super) struct LifeFigures {
-    /// The way in which requests came.
     pub(super) coming: ArrivalKind,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
-    /// The seconds until the engine's first steps no longer took longer than the same work later,
-    /// and the factor; `None` if they never did.
+    /// The seconds until first steps took no longer than later ones, and the factor, if any did.
     pub(super) slow_start: Option<(f64, f64)>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,
@@ -203,11 +182,9 @@ pub(super) struct LifeFigures {
     pub(super) batch: f64,
     /// The sum over the answers under way of one over their tokens after the first, by fine slice.
     pub(super) per_token: Vec<f64>,
-    /// Requests sent, by fine slice.
     pub(super) sent: Vec<Arrivals>,
     /// True if no answer ended by itself: then a repeat has the same lengths.
     pub(super) forced: bool,
-    /// The number of answers.
     pub(super) count: f64,
     pub(super) means: [f64; TRAITS],
     covariances: [[f64; TRAITS]; TRAITS],
@@ -249,8 +226,7 @@ impl Lives {
         })
     }
 
-    /// The beginning of the drain: once the last request was sent or, where all were sent at once,
-    /// was let in.
+    /// The beginning of the drain: the last request was sent or, of a burst, let in.
     fn drain(&self) -> Nanos {
         match self.coming {
             ArrivalKind::AtOnce => self.last_first,
@@ -258,8 +234,7 @@ impl Lives {
         }
     }
 
-    /// Adds an answer. Tokens that are not known are none, because figures that need them are
-    /// absent.
+    /// Adds an answer. Unknown tokens are none, because figures that need them are absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         self.end_latest();
         let Some([sent, first, end]) = reading.life() else {

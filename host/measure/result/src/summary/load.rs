@@ -24,9 +24,7 @@ pub struct Arrivals {
 /// The data kept of the exchanges seen so far: a number for each second of the run.
 pub(super) struct Load {
     origin: Nanos,
-    /// Times at which requests were due.
     pub(super) due: Instants,
-    /// Times at which requests were sent.
     pub(super) sent: Instants,
     answered: u128,
     tokens: HashMap<u64, u64>,
@@ -48,12 +46,10 @@ impl Instants {
         self.ends = Some((first.min(at), last.max(at)));
     }
 
-    /// The last of them.
     pub(super) fn last(&self) -> Option<Nanos> {
         self.ends.map(|(_, last)| last)
     }
 
-    /// True if they are all the same.
     pub(super) fn at_once(&self) -> bool {
         self.ends.is_none_or(|(first, last)| first == last)
     }
@@ -66,12 +62,10 @@ impl Instants {
     }
 }
 
-/// The length of some sound together.
 #[derive(Default)]
 pub(super) struct Sound(Option<Nanos>);
 
 impl Sound {
-    /// Adds one more, if its length is known.
     pub(super) fn add(&mut self, length: Option<Nanos>) {
         if let Some(length) = length {
             let sum = self.0.unwrap_or_default().0.saturating_add(length.0);
@@ -108,7 +102,6 @@ impl Load {
         }
     }
 
-    /// Adds tokens of an answer that came at an instant.
     pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
         let second = at.since(self.origin).0 / SECOND;
         if second != self.current.0 {

@@ -24,7 +24,6 @@ pub struct Message {
     pub count: u64,
 }
 
-/// The failures of one class seen so far.
 #[derive(Default)]
 pub(super) struct Messages {
     count: u64,
@@ -62,8 +61,7 @@ impl Messages {
         let kind =
             kind.or_insert_with(|| Kind { first: index, text: message.to_owned(), count: 0 });
         kind.count += count;
-        // With two at one index, as in the records of two slices, the choice does not depend on the
-        // order.
+        // Of two at one index, as in two slices' records, the choice does not depend on the order.
         if (index, message) < (kind.first, kind.text.as_str()) {
             (kind.first, kind.text) = (index, message.to_owned());
         }

@@ -53,7 +53,6 @@ impl Reasoning {
         }
     }
 
-    /// True if no answer has any.
     pub(super) fn is_empty(&self) -> bool {
         *self == Reasoning::default()
     }

@@ -18,10 +18,8 @@ use statistics::bounded;
 use statistics::clusters::{self, Mean, clustered};
 use statistics::share::wilson;
 
-/// Conversations, or answers of none, up to which a score on a scale has the interval of the
-/// scale's ends.
+/// Conversations, or answers of none, up to which a score's scale bounds its interval.
 const FEW: usize = 1000;
-/// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
 /// Characters of a text that are shown of its beginning and of its end; the middle is left out.
 const SHOWN: [usize; 2] = [120, 360];
@@ -141,17 +139,14 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The data kept of the answers while a run's records are read.
 pub(super) struct Gather<'a> {
     facts: &'a RunFacts,
     answers: Vec<Answer>,
-    /// Places in `answers`.
     classes: Division<String, Places>,
     turns: Division<u32, Places>,
     worst: BTreeMap<&'a str, Vec<Example>>,
 }
 
-/// An answer that scorers saw.
 struct Answer {
     index: u64,
     /// The digest of its conversation's name.
@@ -282,7 +277,6 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     }
 }
 
-/// The ends of the scale of a score's values.
 fn scale_of(name: &str, column: &Column<f64>) -> Option<[f64; 2]> {
     let values = || column.iter().map(|(_, value)| value);
     let seen = [values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?];
@@ -296,7 +290,6 @@ struct Missing<'f> {
     left_out: &'f [u64],
 }
 
-/// The statistics of the scores of some answers.
 struct Judgements {
     mean: Option<Mean>,
     count: u64,

@@ -1,5 +1,4 @@
-//! The server's own metrics, and how they change from before to after the measurement. The summary
-//! contains these figures unchanged, as the server reports them.
+//! The server's own metrics, unchanged, and their change over the measurement.
 
 use std::collections::BTreeMap;
 
@@ -66,12 +65,10 @@ pub struct TargetMetrics {
 }
 
 impl TargetMetrics {
-    /// The values at the beginning.
     pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
         TargetMetrics { url, before, ..TargetMetrics::default() }
     }
 
-    /// Adds the values at the end.
     pub fn until(&mut self, after: BTreeMap<Figure, f64>) {
         let counts = after.iter().filter(|(figure, _)| figure.is_count());
         self.during = counts

@@ -66,7 +66,6 @@ impl Histories {
         }
     }
 
-    /// Share of the answers that are the recorded ones.
     pub fn recorded_share(&self) -> Option<f64> {
         (self.answers > 0).then(|| self.recorded as f64 / self.answers as f64)
     }
@@ -95,15 +94,12 @@ pub(super) fn is_of_session(exchange: &Exchange) -> bool {
     sample.turn.is_some() || !sample.parents.is_empty() || sample.descendants > 0
 }
 
-/// The data kept of the requests seen so far.
 #[derive(Default)]
 pub(super) struct Gather(Vec<Row>);
 
-/// The data kept of a request.
 struct Row {
     index: u64,
-    /// The session that it belongs to: as `kind` says, the index of a request or the digest of a
-    /// name.
+    /// The session that it belongs to: by `kind`, a request's index or a name's digest.
     of: u64,
     due: Nanos,
     sent: Nanos,
@@ -117,7 +113,6 @@ struct Row {
 /// The session of a request, if it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Its parent's session.
     Parents,
     /// The session that begins with the request of this index.
     Root,
@@ -132,7 +127,6 @@ enum Kind {
 enum Fate {
     Answered,
     Failed,
-    /// Its user left on purpose.
     Left,
     /// The run ended before.
     Cut,
@@ -432,16 +426,12 @@ mod tests {
     }
 
     #[test]
-    fn requests_alone_are_no_sessions() {
+    fn requests_alone_are_no_sessions_and_lost_parents_cut_them_short() {
         let run = [root(0, 1010, 1100, 0), root(1, 1010, 1100, 0)];
         let summary = Summary::new(&facts(), run);
         assert_eq!(summary.sessions, None);
         assert_eq!(summary.histories, None);
         assert!(summary.metric("session-time").is_none());
-    }
-
-    #[test]
-    fn a_parent_without_a_record_makes_no_session_complete() {
         let run = [request(4, 1010, 1100, &[3]), request(5, 1200, 1300, &[4])];
         let sessions = Summary::new(&facts(), run).sessions.unwrap();
         assert_eq!((sessions.total, sessions.cut_short), (1, 1));

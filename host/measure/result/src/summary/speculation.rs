@@ -69,7 +69,6 @@ pub struct Quarter {
     pub tpot_ms: f64,
 }
 
-/// The steps of the answers seen so far.
 #[derive(Default)]
 pub(super) struct Steps {
     counted: Speculation,
@@ -79,7 +78,6 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Adds the steps of speculative decoding that an answer was made in.
     pub(super) fn add(&mut self, exchange: &Exchange) {
         let Some(reported) = &exchange.speculation else { return };
         self.counted.answers += 1;
@@ -123,7 +121,6 @@ fn add_up(sums: &mut Vec<u64>, more: impl ExactSizeIterator<Item = u64>) {
     }
 }
 
-/// The accepted tokens and the steps of the answers seen so far.
 #[derive(Default)]
 pub(super) struct Lengths(Products<2>);
 
@@ -135,7 +132,6 @@ impl Lengths {
         }
     }
 
-    /// The interval of the acceptance length.
     pub(super) fn finish(self) -> Option<Bounds> {
         let Interval { low, high } = self.0.ratio()?;
         Some(Interval { low: (1.0 + low).max(1.0), high: 1.0 + high }.into())
@@ -145,7 +141,6 @@ impl Lengths {
 /// Acceptance lengths are told apart to a thousandth of a token.
 const THOUSANDTHS: f64 = 1000.0;
 
-/// The acceptance lengths and times of the answers seen so far.
 #[derive(Default)]
 pub(super) struct Paces {
     pairs: Pairs,
@@ -217,9 +212,8 @@ impl Speculation {
         (all > 0).then(|| words.join(", "))
     }
 
-    /// The share of the steps that accepted the token at each position, from the first, as far as
-    /// lists are shown. A step accepts a token only if it accepts all before it. Empty if no answer
-    /// reports it.
+    /// The share of the steps that accepted the token at each position, after all before it, as far
+    /// as lists are shown. Empty if no answer reports it.
     pub fn accepted_at(&self) -> Vec<f64> {
         let steps = &self.steps_by_accepted;
         let all: u64 = steps.iter().sum();

@@ -88,15 +88,12 @@ pub struct Window {
 /// The facts that decide the number of requests in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// The cap on them.
     pub(super) cap: Option<u64>,
-    /// True if they arrive at one rate all the time, rather than at several, all at once, or
-    /// whenever another has ended.
+    /// True if requests arrive at one rate all the time, and not when another has ended.
     pub(super) even_rate: bool,
 }
 
-/// The window in which requests in flight were steady, without its figures so far; or why there is
-/// none.
+/// The steady window of requests in flight, without its figures so far; or why there is none.
 pub(super) fn steady(
     flights: Flights<'_>,
     origin: Nanos,
@@ -147,7 +144,6 @@ pub(super) fn steady(
     ))
 }
 
-/// The data kept of the exchanges seen so far that lie in the window.
 pub(super) struct Gather {
     span: Span,
     /// The end of the run's first answer.
@@ -180,7 +176,6 @@ impl Gather {
         }
     }
 
-    /// Adds an exchange that was answered.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Exchange { sent, ended, .. } = reading.exchange;
         let is_of_fill = sent.is_some_and(|at| at < self.filled);
@@ -199,7 +194,6 @@ impl Gather {
         }
     }
 
-    /// Adds tokens of an answer that came at an instant.
     pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
         let sum = self.tokens.get_or_insert(0);
         self.course.add_tokens(at, tokens);

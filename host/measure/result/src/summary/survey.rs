@@ -17,9 +17,8 @@ use statistics::interval::Loads;
 
 const SECOND: f64 = 1e9;
 
-/// The data that the first pass keeps of the exchanges seen so far. Whoever reads a run's exchanges
-/// for another reason can make this pass on the way, and save it: see
-/// [`Summary::read_surveyed`](super::Summary::read_surveyed).
+/// The data that the first pass keeps of the exchanges so far. A reader of a run's exchanges can
+/// make this pass on the way: see [`Summary::read_surveyed`](super::Summary::read_surveyed).
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// The number of exchanges so far, with the warm-up's.
@@ -30,8 +29,7 @@ pub struct Survey {
     first_answer: Option<Nanos>,
     /// The instant at which the last reply began.
     last_first: Option<Nanos>,
-    /// Times at which requests were sent and, in `ends`, at which they ended; of each that took any
-    /// time.
+    /// Times at which requests that took any time were sent and, in `ends`, ended.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
     /// Times at which the same requests were due, if the plan offers a rate.
@@ -42,18 +40,15 @@ pub struct Survey {
     indexes: Option<(u64, u64)>,
 }
 
-/// The results of the first pass.
 pub(crate) struct SurveyResult {
     /// Exchanges that it saw. Records may grow meanwhile.
     pub(crate) seen: usize,
     pub(super) has_sessions: bool,
-    /// The beginning of the measurement.
     pub(super) origin: Nanos,
     /// The times at which the first and the last request were due.
     pub(super) due: Option<(Nanos, Nanos)>,
     /// Seconds from there to the end of the last exchange; `None` if nothing ended.
     pub(super) duration: Option<f64>,
-    /// Most requests in flight at one instant.
     pub(super) peak: Option<u64>,
     /// Seconds in flight of all requests, summed.
     pub(super) in_flight_seconds: f64,
@@ -61,25 +56,20 @@ pub(crate) struct SurveyResult {
     pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
     /// The block of the run that each request belongs to; `None` if there are too few.
     pub(super) layout: Option<Layout>,
-    /// The loads of the run, where the number in flight varies.
     pub(super) loads: Option<Loads>,
     pub(super) first_answer: Option<Nanos>,
     pub(super) last_end: Option<Nanos>,
-    /// The instants at which the first and the last request were sent, among requests that took any
-    /// time.
+    /// The instants at which the first and last request that took any time were sent.
     pub(super) first_sent: Option<Nanos>,
     pub(super) last_sent: Option<Nanos>,
-    /// The instant at which the last reply began.
     pub(super) last_first: Option<Nanos>,
-    /// The coefficient of variation of the gaps between requests: as due, if the plan offers a
-    /// rate, else as sent.
+    /// The coefficient of variation of the gaps between requests, as due at a rate or as sent.
     pub(super) gap_cv: Option<f64>,
     /// The evenness with which requests were due and sent, if the plan offers a rate.
     pub(super) arrivals: Option<Arrivals>,
 }
 
 impl Survey {
-    /// An empty pass over this run.
     pub fn new(run: &Run) -> Self {
         Survey { dues: run.request_rate.map(|_| Vec::new()), ..Survey::default() }
     }
@@ -114,8 +104,7 @@ impl Survey {
         }
     }
 
-    /// Combines the surveyed exchanges. If the start of the measurement is not given, the first
-    /// request's due time is used.
+    /// Combines the surveyed exchanges, from the given start or the first request's due time.
     pub(crate) fn finish(mut self, run: &Run) -> SurveyResult {
         let demand = Demand { cap: run.max_in_flight, even_rate: run.even_rate };
         let began = |first: Nanos| first.since(run.first_due);
@@ -140,8 +129,7 @@ impl Survey {
         });
         SurveyResult {
             layout,
-            // In a closed loop, the number in flight varies by when answers end within a step, and
-            // is no load.
+            // In a closed loop, steps vary the number in flight, which is then no load.
             loads: layout
                 .filter(|_| run.r#loop == Loop::Open)
                 .and_then(|layout| flights.loads(layout)),
@@ -164,8 +152,7 @@ impl Survey {
     }
 }
 
-/// The coefficient of variation of the gaps between instants in order; `None` with fewer than two
-/// gaps, or if all instants are the same.
+/// The coefficient of variation of gaps; `None` of fewer than two gaps, or of one instant.
 fn gap_cv(instants: &[Nanos]) -> Option<f64> {
     let (first, last) = (instants.first()?, instants.last()?);
     let gaps = instants.len() as f64 - 1.0;

@@ -12,7 +12,6 @@ use model::exchange::Kind::{End, Text};
 use model::exchange::{Class, Exchange, Kind, Phase, Usage};
 use model::units::Nanos;
 
-/// An answer of two pieces and four tokens.
 fn answer(index: u64, sent: u64, first: u64, second: u64) -> Exchange {
     let events = [(first, Text, None, 3), (second, Text, None, 3), (second, End, None, 0)];
     let mut exchange = reply(index, sent, &events);
@@ -93,10 +92,6 @@ fn unknown_tokens_are_counted_as_unknown_and_in_no_sum() {
     assert_eq!(tokens.per_event, Some(2.0), "events of unknown tokens are left out");
     assert_eq!(summary.metric("tpot").unwrap().count, 1);
     assert_eq!(summary.metric("ttft").unwrap().count, 2);
-}
-
-#[test]
-fn sums_that_miss_an_answer_are_absent() {
     let mut facts = facts();
     facts.retokenized = [(0, 5)].into();
     let mut requested = answer(0, 1000, 1100, 1200);
@@ -278,8 +273,7 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
-/// Requests at a rate keep no number in flight: the window is where the number in flight is the
-/// usual one.
+/// At a rate, the window is where the usual number is in flight.
 #[test]
 fn at_a_rate_the_usual_number_is_steady() {
     let mut facts = facts();

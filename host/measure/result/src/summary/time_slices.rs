@@ -21,13 +21,11 @@ use model::exchange::Exchange;
 use model::units::Nanos;
 use statistics::Spread;
 
-/// Largest number of slices.
 pub const MOST: u64 = 1000;
 
 /// The instant that decides the slice of a request's sample.
 type Place = fn(&Exchange) -> Option<Nanos>;
 
-/// The metrics of a slice, with the places of their samples.
 const METRICS: [(&str, Place); 3] = [
     (metric::TTFT, |exchange| exchange.sent),
     (metric::TPOT, |exchange| exchange.ended),
@@ -92,7 +90,6 @@ fn divided(duration: Nanos, requested: Nanos) -> (Nanos, u64) {
     (length, duration.0.div_ceil(length.0).max(1))
 }
 
-/// The data of the exchanges so far.
 pub(super) struct Gather {
     origin: Nanos,
     duration: Nanos,
@@ -104,7 +101,6 @@ pub(super) struct Gather {
     gaps: Option<Walk>,
 }
 
-/// The contents of a slice.
 #[derive(Default)]
 struct Content {
     counts: TimeSlice,
@@ -139,7 +135,6 @@ impl Gather {
         })
     }
 
-    /// The slice of an instant.
     fn at(&mut self, at: Nanos) -> &mut Content {
         let last = self.contents.len() - 1;
         let place = at.since(self.origin).0 / self.length.0;
@@ -147,7 +142,6 @@ impl Gather {
         &mut self.contents[place]
     }
 
-    /// Adds an exchange of the measurement.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let exchange = reading.exchange;
         self.at(exchange.due).counts.due += 1;
@@ -187,7 +181,6 @@ impl Gather {
         }
     }
 
-    /// Adds tokens of an answer that came at an instant.
     pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
         let sum = &mut self.at(at).tokens;
         *sum = sum.saturating_add(tokens);
@@ -301,10 +294,8 @@ mod tests {
             "by when they ended"
         );
         assert_eq!(second.metrics["tpot"].count, 2);
-        assert_eq!(
-            [first.mean_itl_ms, second.mean_itl_ms, last.mean_itl_ms],
-            [Some(400.0), Some(400.0), None]
-        );
+        let expected = [Some(400.0), Some(400.0), None];
+        assert_eq!([first.mean_itl_ms, second.mean_itl_ms, last.mean_itl_ms], expected);
         assert!(last.metrics.is_empty());
     }
 

@@ -1,5 +1,4 @@
-//! Token counts summed over the answered exchanges, by source, and compared if an exchange has
-//! two of them.
+//! Token counts of the answered exchanges, by source, and compared if there are two.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +96,6 @@ pub struct Comparison {
     pub reference: u64,
 }
 
-/// Token counts of the answered exchanges seen so far.
 #[derive(Default)]
 pub(super) struct TokenSums {
     tokens: Tokens,
@@ -139,7 +137,6 @@ impl Partial {
 }
 
 impl TokenSums {
-    /// No answer yet.
     pub(super) fn new(tokenizer: Option<&super::Tokenizer>) -> Self {
         let of_template = tokenizer.and_then(|tokenizer| tokenizer.template_tokens).unwrap_or(0);
         TokenSums { of_template, ..TokenSums::default() }
@@ -253,8 +250,7 @@ impl Counted {
     }
 }
 
-/// Returns the most tokens by which text that is tokenized again may differ from the tokens it was
-/// made of: 5 %, at least 4.
+/// The most tokens by which a second tokenization may differ: 5 %, at least 4.
 fn five_percent(tokens: u32) -> u32 {
     (tokens / 20).max(4)
 }

@@ -19,17 +19,14 @@ pub struct Unjudged {
 }
 
 impl Unjudged {
-    /// True if all answers were judged.
     pub fn is_none(&self) -> bool {
         *self == Unjudged::default()
     }
 
-    /// Counts the answers that were not judged.
     pub fn count(&self) -> u64 {
         self.failed + self.left_out + self.without_reference + self.passed_over
     }
 
-    /// Counts them by reason, as text; `None` if all were judged.
     pub fn label(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
@@ -53,7 +50,6 @@ pub struct SilentScorer {
 }
 
 impl SilentScorer {
-    /// Writes the answers that it did not judge, with the reasons.
     pub fn label(&self) -> String {
         let why = self.unjudged.label().unwrap_or_else(|| "there were no answers".to_owned());
         format!("`{}` judged no answer: {why}", self.name)

@@ -31,7 +31,6 @@ pub struct Warmup {
     pub stable: bool,
 }
 
-/// The data of a warm-up request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct WarmupRequest {
     /// Milliseconds from sending to the first token or the whole answer; `None` if it failed.
@@ -53,12 +52,10 @@ impl Waves {
         self.0.insert(exchange.index, WarmupRequest { wait, tpot: reading.tpot() });
     }
 
-    /// The number of requests that have ended.
     pub fn ended(&self) -> usize {
         self.0.len()
     }
 
-    /// Judges the waves, each of `size` requests.
     pub fn judge(&self, size: u64) -> Warmup {
         let mut waves: BTreeMap<u64, Vec<WarmupRequest>> = BTreeMap::new();
         for (index, warmed) in &self.0 {
@@ -70,7 +67,6 @@ impl Waves {
     }
 }
 
-/// True if two waves do not differ.
 fn alike(one: &[WarmupRequest], other: &[WarmupRequest]) -> bool {
     let waits =
         |wave: &[WarmupRequest]| -> Option<Vec<f64>> { wave.iter().map(|own| own.wait).collect() };

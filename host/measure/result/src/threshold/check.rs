@@ -13,7 +13,6 @@ use crate::metric::{self, Of};
 use crate::summary::Summary;
 
 impl Threshold {
-    /// Checks the threshold against a run.
     pub fn check(&self, summary: &Summary) -> Checked {
         let mut checked = Checked { threshold: self.to_string(), ..Checked::default() };
         match self {
@@ -51,8 +50,7 @@ impl Threshold {
     }
 }
 
-/// Describes the effect on a figure of requests that failed or were not sent, and its value without
-/// them.
+/// Describes the effect of failed and unsent requests on a figure, and its value without.
 fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Option<String> {
     let name = match figure {
         Figure::Of(name, _) => name,
@@ -166,17 +164,13 @@ mod tests {
         assert_eq!((infinite.held, infinite.infinite, infinite.seen), (false, true, None));
         // The answered requests took 90 to 149 ms.
         assert_eq!(infinite.without_failures, Some(148.41));
-        assert_eq!(
-            infinite.outcome(),
-            "infinite, because 40 of 100 requests failed or were not sent; 148.41 ms over those answered"
-        );
+        let expected = "infinite, because 40 of 100 requests failed or were not sent; 148.41 ms over those answered";
+        assert_eq!(infinite.outcome(), expected);
         // The median of 60 answers and 40 failures is the median of the 50th and 51st answer.
         let median = checked_of("ttft.median <= 139.5ms", 30, 10);
         assert_eq!((median.held, median.seen), (true, Some(139.5)));
-        assert_eq!(
-            median.outcome(),
-            "139.50, with the 40 of 100 requests that failed or were not sent counted as infinite; 119.50 ms over those answered"
-        );
+        let wanted = "139.50, with the 40 of 100 requests that failed or were not sent counted as infinite; 119.50 ms over those answered";
+        assert_eq!(median.outcome(), wanted);
         assert!(!checked_of("ttft.median <= 139ms", 30, 10).held);
         for (text, held) in [
             ("ttft.min <= 90ms", true),

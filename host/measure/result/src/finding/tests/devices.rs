@@ -57,17 +57,14 @@ fn heat_and_supply_raise_doubts_a_power_limit_does_not() {
         assert_eq!((found[0].0, found[0].1), (Id::DeviceThrottled, Severity::Suspect));
     }
     let found = throttled(0x20, 15.0);
-    assert_eq!(
-        found[0].2,
-        "the clock was kept down: device 3 for 10.1 % of the time (thermal, at up to 91 °C)"
-    );
+    let expected =
+        "the clock was kept down: device 3 for 10.1 % of the time (thermal, at up to 91 °C)";
+    assert_eq!(found[0].2, expected);
     assert_eq!(throttled(0x04, 7.0), []);
     let found = throttled(0x04, 15.0);
     assert_eq!((found[0].0, found[0].1), (Id::DevicePowerCapped, Severity::Note));
-    assert_eq!(
-        found[0].2,
-        "the clock was kept down: device 3 for 10.1 % of the time (power-cap); the lowest limit is 400 W"
-    );
+    let wanted = "the clock was kept down: device 3 for 10.1 % of the time (power-cap); the lowest limit is 400 W";
+    assert_eq!(found[0].2, wanted);
     // Idle, or with the clock that its user set, it is not throttled.
     assert_eq!(throttled(0x03, 100.0), []);
 }
@@ -80,8 +77,6 @@ fn samples_that_are_missing() {
     let found = lasting_until(12.0);
     let [finding] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((finding.id, finding.severity), (Id::DeviceGaps, Severity::Note));
-    assert_eq!(
-        finding.seen,
-        "samples are missing: device 3 for 26 % of the time; 2 readings failed, the last with: GPU is lost"
-    );
+    let wanted = "samples are missing: device 3 for 26 % of the time; 2 readings failed, the last with: GPU is lost";
+    assert_eq!(finding.seen, wanted);
 }

@@ -3,7 +3,6 @@
 use super::*;
 use model::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 
-/// The findings of the sound run with these vitals of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
     after(|facts, _| {
         let mut client =
@@ -37,18 +36,6 @@ fn threads_that_have_not_enough_of_a_core() {
 }
 
 #[test]
-fn plugins_that_run_too_long() {
-    let overrun = |calls, seconds| {
-        watched(move |client| {
-            let overruns = Overruns { calls, seconds };
-            client.plugin_overruns.insert("b.wasm".into(), overruns);
-        })
-    };
-    assert_eq!(watched(|_| {}), []);
-    assert_eq!(overrun(1, 1.0), [(Id::PluginOverruns, Severity::Suspect)]);
-}
-
-#[test]
 fn pauses_that_are_long_or_show_in_the_percentiles() {
     let pauses = |longest, sum| {
         watched(move |client| (client.longest_pause_ms, client.paused_s) = (longest, sum))
@@ -59,21 +46,6 @@ fn pauses_that_are_long_or_show_in_the_percentiles() {
     // The P99 of TTFT is 50 ms, and 10 s were watched.
     assert_eq!(pauses(60.0, 0.11), found);
     assert_eq!(pauses(2.0, 0.11), []);
-}
-
-#[test]
-fn time_that_a_hypervisor_took() {
-    let stolen = |share| watched(move |client| client.machine.as_mut().unwrap().stolen = share);
-    assert_eq!(stolen(0.01), []);
-    assert_eq!(stolen(0.02), [(Id::StolenTime, Severity::Note)]);
-    assert_eq!(stolen(0.06), [(Id::StolenTime, Severity::Suspect)]);
-}
-
-#[test]
-fn decoding_that_does_not_keep_up() {
-    let behind = |ms| watched(move |client| client.decode_behind_ms = ms);
-    assert_eq!(behind(1000.0), []);
-    assert_eq!(behind(1001.0), [(Id::DecodeBehind, Severity::Note)]);
 }
 
 #[test]
@@ -119,22 +91,31 @@ fn a_machine_that_others_keep_busy() {
     assert_eq!(watched(|client| client.machine = None), []);
 }
 
+/// Ten seconds were watched.
 #[test]
-fn time_that_a_limit_kept_this_process_from_running() {
-    let throttled = |seconds| watched(move |client| client.throttled_s = Some(seconds));
-    // Of ten seconds.
-    assert_eq!(throttled(0.01), []);
-    assert_eq!(throttled(0.02), [(Id::Throttled, Severity::Note)]);
-    assert_eq!(throttled(0.2), [(Id::Throttled, Severity::Suspect)]);
+fn vitals_have_limits() {
+    use Severity::{Note, Suspect};
+    let machine = |client: &mut Client, stolen| client.machine.as_mut().unwrap().stolen = stolen;
+    let overruns = |client: &mut Client| {
+        client.plugin_overruns.insert("b.wasm".into(), Overruns { calls: 1, seconds: 1.0 });
+    };
+    for (found, wanted) in [
+        (watched(|_| {}), None),
+        (watched(overruns), Some((Id::PluginOverruns, Suspect))),
+        (watched(|client| machine(client, 0.01)), None),
+        (watched(|client| machine(client, 0.02)), Some((Id::StolenTime, Note))),
+        (watched(|client| machine(client, 0.06)), Some((Id::StolenTime, Suspect))),
+        (watched(|client| client.decode_behind_ms = 1000.0), None),
+        (watched(|client| client.decode_behind_ms = 1001.0), Some((Id::DecodeBehind, Note))),
+        (watched(|client| client.throttled_s = Some(0.01)), None),
+        (watched(|client| client.throttled_s = Some(0.02)), Some((Id::Throttled, Note))),
+        (watched(|client| client.throttled_s = Some(0.2)), Some((Id::Throttled, Suspect))),
+        (watched(|client| client.clock_step_ms = Some(0.9)), None),
+        (watched(|client| client.clock_step_ms = Some(1.1)), Some((Id::ClockStep, Suspect))),
+    ] {
+        assert_eq!(found, Vec::from_iter(wanted));
+    }
 }
-
-#[test]
-fn a_clock_that_was_set() {
-    let stepped = |ms| watched(move |client| client.clock_step_ms = Some(ms));
-    assert_eq!(stepped(0.9), []);
-    assert_eq!(stepped(1.1), [(Id::ClockStep, Severity::Suspect)]);
-}
-
 #[test]
 fn a_client_pause_explains_joined_chunks_first() {
     let why = |paused: f64| {

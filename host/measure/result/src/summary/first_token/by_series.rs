@@ -49,13 +49,11 @@ impl BySeries {
         own.into_iter().chain(stages).chain(rest).collect()
     }
 
-    /// A time's share of the whole, from 0 to 1; absent if no time passed.
     pub fn share(&self, ms: f64) -> Option<f64> {
         (self.whole_ms > 0.0).then(|| ms / self.whole_ms)
     }
 }
 
-/// A stage's name in a table.
 fn label(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "queue",

@@ -53,16 +53,14 @@ pub struct Split {
     pub whole: Nanos,
     /// Each part, in the order of [`Part::ALL`]; absent where the server does not tell it.
     parts: [Option<Nanos>; Part::ALL.len()],
-    /// The time that no part explains; negative if the server's timings are longer than their
-    /// whole.
+    /// The time that no part explains; negative if the server's timings exceed their whole.
     pub unexplained: i64,
     /// True if the server's timings are longer than their whole.
     pub is_contradicted: bool,
 }
 
 impl Split {
-    /// Splits the time of a request. Absent if no client saw its first token arrive, or if its
-    /// server reports no timings before the first token.
+    /// Splits a request's time. Absent without a seen first token, or the server's timings.
     pub fn new(reading: &Reading<'_>) -> Option<Split> {
         let timings = reading.exchange.timings?;
         let stated = [timings.first_token, timings.queue, timings.prefill];
@@ -91,8 +89,7 @@ impl Split {
         Some(split)
     }
 
-    /// Splits off the time in this client before a request is sent; absent if no client saw its
-    /// first token arrive.
+    /// Splits off the time in this client before sending; absent without a seen first token.
     pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
         let exchange = reading.exchange;
         let (sent, first) = (exchange.sent?, reading.began()?);
@@ -107,13 +104,11 @@ impl Split {
         Some(split)
     }
 
-    /// The time before sending.
     fn before(&self) -> Nanos {
         let time = |part| self.part(part).unwrap_or_default();
         time(Part::Client) + time(Part::Connection)
     }
 
-    /// The time of a part; absent where the server does not tell it.
     pub fn part(&self, part: Part) -> Option<Nanos> {
         self.parts[part as usize]
     }

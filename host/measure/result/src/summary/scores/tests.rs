@@ -112,10 +112,8 @@ fn counts_unjudged_answers_by_reason() {
     assert_eq!((wanted.count(), score.by_class[1].unjudged.left_out), (4, 1));
     assert_eq!(score.by_class[0].count, 1);
     assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
-    assert_eq!(
-        score.unjudged.label().unwrap(),
-        "1 on which the scorer failed, 1 that were not drawn, 1 without a reference, 1 that the scorer passed over"
-    );
+    let expected = "1 on which the scorer failed, 1 that were not drawn, 1 without a reference, 1 that the scorer passed over";
+    assert_eq!(score.unjudged.label().unwrap(), expected);
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Requests and answers that are not complete: their counts, the figures that leave them out, and
-//! the percentiles when failures count.
+//! Requests and answers that are not complete: their counts, and the figures that differ.
 
 use super::*;
 use crate::finding::Id;
@@ -79,10 +78,9 @@ fn short_answers_fail_and_cancelled_ones_do_not() {
     // All requests that should have been sent were sent.
     assert_eq!(summary.metric("send-lag").unwrap().failure_share, None);
     let short = summary.findings.iter().find(|f| f.id == Id::ShortAnswers).unwrap();
-    assert_eq!(
-        short.seen,
-        "1 of 1 answers ended early although their length was forced, and do not count as complete"
-    );
+    let expected =
+        "1 of 1 answers ended early although their length was forced, and do not count as complete";
+    assert_eq!(short.seen, expected);
     let failures = summary.findings.iter().find(|f| f.id == Id::Failures);
     assert!(failures.unwrap().seen.starts_with("1 of 10 requests failed"));
 }
