@@ -25,7 +25,6 @@ mod request;
 /// Headers that the host sets itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
 
-/// Values that are out of range or malformed.
 pub fn values(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = Vec::new();
     target(&scenario.target, &mut problems);

@@ -1,5 +1,4 @@
-//! `[run]`, `[cost]` and `[machines]`: the watch on devices and servers, and the price, the number
-//! and the power of the machines.
+//! `[run]`, `[cost]` and `[machines]`: the watch on devices, and the machines' figures.
 
 use std::fmt;
 
@@ -11,7 +10,7 @@ use crate::field::{Maybe, Value};
 use crate::key::{heading::RESULT, plan};
 use crate::table::table;
 use model::duration::Span;
-use reader::{Located, toml_text};
+use reader::Located;
 
 table! {
     /// `[run]`: the watch on devices during the run.
@@ -124,10 +123,6 @@ impl Value for DeviceMetrics {
             }
             _ => Err(format!("expected {}", Self::expected())),
         }
-    }
-
-    fn toml(&self) -> String {
-        toml_text::string(&self.to_string())
     }
 }
 

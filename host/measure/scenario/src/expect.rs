@@ -1,5 +1,4 @@
-//! `[expect]`: the figures that the run is expected to have. `session` looks up figures in files,
-//! and `result` compares them with the run's own.
+//! `[expect]`: figures that the run should have; `session` reads files, `result` compares.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,15 +26,12 @@ table! {
     }
 }
 
-/// An expected acceptance length.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AcceptanceLength {
     /// In tokens per step.
     Tokens(f64),
-    /// A number of a file.
     Listed {
         file: PathBuf,
-        /// Its name in the file.
         name: String,
     },
 }

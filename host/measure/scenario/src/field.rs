@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use crate::key::Key;
-use reader::{ConfigTable, Located, Place, Reader, toml_text};
+use reader::{Config, ConfigTable, Located, Place, Reader, toml_text};
 
 /// A value that a scenario may leave out.
 pub type Maybe<T> = Option<Located<T>>;
@@ -21,7 +21,6 @@ pub struct Entry {
     pub value: String,
     /// The place of the value: a line of a file, or a flag.
     pub place: Place,
-    /// True if the value may be a secret.
     pub secret: bool,
 }
 
@@ -32,16 +31,13 @@ impl Entry {
 }
 
 pub trait Value: Clone + Serialize {
-    /// Describes the expected value in messages.
     fn expected() -> String;
 
-    /// Reads it from TOML; a description of the expected value may replace the type's own in
-    /// messages.
+    /// Reads it from TOML; `expected` may describe it better than its type in messages.
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
         t.parsed(key, &Self::expected(), Self::parse)
     }
 
-    /// Reads it from a flag.
     fn parse(text: &str) -> Result<Self, String>;
 
     /// Reads all texts of a flag; the last one counts.
@@ -50,9 +46,11 @@ pub trait Value: Clone + Serialize {
         Ok(value.map(|value| Located::flag(flag, value)))
     }
 
-    fn toml(&self) -> String;
+    /// The value as TOML writes it: by default, as serde does.
+    fn toml(&self) -> String {
+        toml_text::config(&Config::Scalar(serde_json::to_value(self).unwrap_or_default()))
+    }
 
-    /// Writes it into a form that serde knows.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.serialize(serializer)
     }
@@ -65,7 +63,6 @@ pub trait Value: Clone + Serialize {
 
 /// The content that a table can hold below a key.
 pub trait Field: Clone + Default + Serialize {
-    /// The type of a value that is not absent.
     type Value;
 
     /// Adds its keys. `key` holds the table's facts about them.
@@ -76,25 +73,26 @@ pub trait Field: Clone + Default + Serialize {
     /// This with `over` laid on it.
     fn merged(self, over: Self) -> Self;
 
-    fn is_unset(&self) -> bool;
+    fn is_unset(&self) -> bool {
+        let mut entries = Vec::new();
+        self.entries("", &mut entries);
+        entries.is_empty()
+    }
 
     /// Stores the texts of a flag, at a path within the field.
     fn say(&mut self, within: &[&str], flag: &str, texts: &[String]) -> Result<(), String>;
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>);
 
-    /// Writes it into a form that serde knows.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.serialize(serializer)
     }
 }
 
-/// A table of declared keys.
 pub trait Table: Field {
     fn read_keys(t: &mut Reader<'_, '_>) -> Self;
 }
 
-/// The place where a value is set, if it is.
 pub(crate) fn place<T>(located: &Maybe<T>) -> Option<&Place> {
     located.as_ref().map(|located| &located.place)
 }
@@ -118,10 +116,6 @@ impl<T: Value> Field for Maybe<T> {
 
     fn merged(self, over: Self) -> Self {
         over.or(self)
-    }
-
-    fn is_unset(&self) -> bool {
-        self.is_none()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
@@ -160,10 +154,6 @@ impl Field for ConfigTable {
 
     fn merged(self, over: Self) -> Self {
         self.overlay(over)
-    }
-
-    fn is_unset(&self) -> bool {
-        self.is_empty()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
@@ -207,10 +197,6 @@ impl<T: Value> Field for BTreeMap<String, Located<T>> {
         self
     }
 
-    fn is_unset(&self) -> bool {
-        self.is_empty()
-    }
-
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
         for text in texts {
             let (name, value) = text
@@ -230,7 +216,6 @@ impl<T: Value> Field for BTreeMap<String, Located<T>> {
     }
 }
 
-/// A list of tables with the same keys.
 impl<T: Table> Field for Option<Vec<Located<T>>> {
     type Value = Vec<Located<T>>;
 

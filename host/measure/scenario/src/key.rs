@@ -27,11 +27,9 @@ pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
     keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name()))).collect()
 }
 
-/// One key of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Key {
-    /// Its full name: `timeouts.connect`. Names that the user chooses are in capitals:
-    /// `target.headers.NAME`.
+    /// Its full name: `timeouts.connect`; names of the user's choice as `target.headers.NAME`.
     pub path: String,
     /// Its documentation, in paragraphs; the first is one sentence.
     pub about: Vec<String>,
@@ -46,8 +44,7 @@ pub struct Key {
     pub flag: Option<Flag>,
     /// Names that other tools have for it.
     pub theirs: &'static [&'static str],
-    /// Place of its value in the plan, and the effect on comparisons if two plans differ there.
-    /// Absent if it has no place.
+    /// Place in the plan, if any, and the effect on comparisons if two plans differ there.
     pub plan: Option<(&'static str, Fate)>,
     /// True if it is declared to have no place in the plan.
     pub unplanned: bool,
@@ -64,13 +61,11 @@ pub(crate) type Check = fn(&str) -> Result<(), String>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Flag {
-    /// Its name, without the dashes.
     pub long: &'static str,
     /// Name of its value in the help.
     pub value_name: &'static str,
     /// The heading that help puts it below.
     pub heading: &'static str,
-    /// Another name for it, as a tool has it.
     pub alias: Option<&'static str>,
     /// Separator of several values in one word.
     pub delimiter: Option<char>,
@@ -117,7 +112,6 @@ pub mod heading {
     pub(crate) const TARGET: &str = "Target";
     pub(crate) const REQUESTS: &str = "Requests";
     pub(crate) const LOAD: &str = "Load";
-    /// Connections and timeouts.
     pub(crate) const CONNECTIONS: &str = "Connections";
     pub(crate) const RESULT: &str = "Result";
     /// All of them, in the order of help.
@@ -128,7 +122,6 @@ pub(crate) fn plan(path: &'static str, fate: Fate) -> Key {
     Key { plan: Some((path, fate)), ..Key::default() }
 }
 
-/// A key that the plan does not have.
 pub(crate) fn unplanned() -> Key {
     Key { unplanned: true, ..Key::default() }
 }
@@ -154,59 +147,48 @@ impl Key {
         self.flag(long, "", heading)
     }
 
-    /// Its flag sets `false`; `about` is the flag's own documentation.
     pub(crate) fn inverted(self, about: &'static str) -> Self {
         self.with(|flag| flag.inverted = Some(about))
     }
 
-    /// Its flag has another name too.
     pub(crate) fn alias(self, alias: &'static str) -> Self {
         self.with(|flag| flag.alias = Some(alias))
     }
 
-    /// Its flag takes several values in one word.
     pub(crate) fn delimiter(self, delimiter: char) -> Self {
         self.with(|flag| flag.delimiter = Some(delimiter))
     }
 
-    /// Its flag takes every word that follows it.
     pub(crate) fn words(self) -> Self {
         self.with(|flag| flag.words = true)
     }
 
-    /// Its flag's value may begin with a minus sign.
     pub(crate) fn negative(self) -> Self {
         self.with(|flag| flag.negative = true)
     }
 
-    /// Its flag's value is kept out of help and messages.
     pub(crate) fn secret(self) -> Self {
         self.with(|flag| flag.secret = true)
     }
 
-    /// Its flag cannot be given together with another.
     pub(crate) fn conflicts(self, other: &'static str) -> Self {
         self.with(|flag| flag.conflicts.push(other))
     }
 
-    /// The unit of a number that its flag gives without one.
     pub(crate) fn unit(self, unit: &'static str) -> Self {
         self.with(|flag| flag.unit = Some(unit))
     }
 
-    /// Sets the text for the case that it is absent.
     pub(crate) fn otherwise(mut self, words: &'static str) -> Self {
         self.otherwise = Some(words);
         self
     }
 
-    /// Names that other tools have for it.
     pub(crate) fn theirs(mut self, names: &'static [&'static str]) -> Self {
         self.theirs = names;
         self
     }
 
-    /// Sets the description of the expected value in messages.
     pub(crate) fn expects(mut self, expected: &'static str) -> Self {
         self.expects = Some(expected);
         self
@@ -224,7 +206,6 @@ impl Key {
         self
     }
 
-    /// Checks if a value can be read from a flag's text.
     pub fn check(&self, text: &str) -> Result<(), String> {
         self.check.map_or(Ok(()), |check| check(text))
     }

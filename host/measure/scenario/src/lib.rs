@@ -47,9 +47,8 @@ pub use schema::check_config;
 pub use target::{Connection, Headers, Paired, Side, Target, Timeouts, Tokenizer};
 
 impl Scenario {
-    /// Reads a scenario's text. `name` is its name in messages: its path. Errors: all faults within
-    /// it: syntax, keys, types, values, and pairs that contradict each other. A missing key may
-    /// still come from flags: see [`Scenario::validate`].
+    /// Reads a scenario's text; `name` is its path in messages. Errors: all faults within it. A
+    /// missing key may still come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let (scenario, problems) = Scenario::read(name, text);
         ScenarioError::unless_empty(problems)?;
@@ -99,9 +98,8 @@ impl Scenario {
         (scenario, problems)
     }
 
-    /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the
-    /// configuration of a plugin, and `value` is read as by [`Scenario::assigned`]. Its faults come
-    /// with it.
+    /// The scenario of one assignment, by a flag that other tools have, and its faults. `key` may
+    /// lie in a plugin's configuration, and `value` is read as by [`Scenario::assigned`].
     pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<Problem>) {
         let (scenario, problems) =
             parse_assignment(flag, [key, value], &aliases(), |root, _| Scenario::read_keys(root));
@@ -114,7 +112,6 @@ impl Scenario {
         Field::say(self, &path, flag, texts)
     }
 
-    /// Its entries, in the order of [`keys`].
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         Field::entries(self, "", &mut entries);

@@ -136,7 +136,6 @@ pub const SESSION_MEMORY: u64 = 4 << 30;
 /// The default for the time after which no wave of a warmup begins.
 pub const WARMUP_LIMIT: Duration = Duration::from_secs(300);
 
-/// Description of a rate in messages.
 const RATE: &str = "a number of requests per second";
 
 table! {
@@ -228,7 +227,6 @@ table! {
 /// The default for the wait for the replies of a warm-up of lanes.
 pub const WARMUP_GRACE: Duration = Duration::from_secs(1800);
 
-/// Description of a range of shares in messages.
 const SHARES: &str = "a list of two numbers from 0 to 1, the lower one first";
 
 model::words! {
@@ -266,7 +264,6 @@ impl Ramp {
 }
 
 impl Lanes {
-    /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         let places = [at(&self.start_at), at(&self.warmup), at(&self.warmup_grace)];
         let mut places = places.into_iter().chain([at(&self.idle_most), at(&self.salt)]);
@@ -282,7 +279,6 @@ impl Lanes {
 }
 
 impl Trace {
-    /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         at(&self.file).or(at(&self.time_scale))
     }
@@ -294,8 +290,7 @@ impl Load {
         if self.cache.is_none() && self.flush_cache() { Cache::Flush } else { self.cache() }
     }
 
-    /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
-    /// else by a rate.
+    /// The arrival that the keys imply: its name, else a key that only it has, else a rate.
     pub fn meant_arrival(&self) -> Option<Arrival> {
         let by_rate = |rate: &Located<f64>| {
             if rate.value == f64::INFINITY { Arrival::Inf } else { Arrival::Poisson }

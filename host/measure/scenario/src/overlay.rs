@@ -9,9 +9,8 @@ use crate::{Arrival, Load, Ramp, Scenario, Trace};
 use model::session::Warming;
 
 impl Scenario {
-    /// This scenario with `over` laid on it: a value of `over` wins. Free-form tables, headers and
-    /// files are merged key by key; lists are replaced whole. In `[load]`, `over` also removes the
-    /// keys below that contradict it.
+    /// This scenario with `over` laid on it. Free-form tables, headers and files are merged key by
+    /// key; lists are replaced whole. In `[load]`, `over` also removes keys that contradict it.
     pub fn overlay(mut self, over: Scenario) -> Scenario {
         make_way(&mut self.load, &over.load);
         self.merged(over)

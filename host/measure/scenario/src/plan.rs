@@ -169,7 +169,6 @@ impl ApiKey {
 }
 
 impl PlannedTarget {
-    /// The model's name, if it is known.
     pub fn model(&self) -> Option<&str> {
         (!self.model.is_empty()).then_some(&*self.model)
     }
@@ -212,7 +211,6 @@ pub struct PlannedPlugin {
 }
 
 impl PlannedPlugin {
-    /// The secrets in its configuration.
     pub fn secrets(&self) -> Vec<String> {
         model::redact::secrets_in(&self.config, &self.secret_keys)
     }
@@ -249,7 +247,6 @@ pub struct PlannedTokenizer {
 }
 
 impl PlannedTokenizer {
-    /// Returns the form of it that a summary has.
     pub fn summary(&self) -> result::summary::Tokenizer {
         result::summary::Tokenizer {
             name: self.name.clone(),
@@ -420,7 +417,6 @@ impl Slice {
         number % u64::from(self.of) == u64::from(self.index)
     }
 
-    /// Returns this part's share of a number of items.
     fn share(self, items: u64) -> u64 {
         let (index, of) = (u64::from(self.index), u64::from(self.of));
         items / of + u64::from(index < items % of)
@@ -434,8 +430,7 @@ impl Load {
         Some(self.max_in_flight.map_or(concurrency, |most| concurrency.min(most)))
     }
 
-    /// Returns the number of requests drawn for the warm-up: enough for the maximum number of
-    /// waves.
+    /// The number of requests drawn for the warm-up, enough for its most waves.
     pub fn warmup_requests(&self) -> u32 {
         match self.warming {
             Warming::UntilStable => self.warmup.saturating_mul(WARMUP_WAVES),
@@ -443,9 +438,8 @@ impl Load {
         }
     }
 
-    /// Returns the number of requests of a warm-up wave that looks like this load: the maximum
-    /// number in flight; at a rate, the requests of five seconds; else the requests that come at
-    /// once.
+    /// The number of requests of a warm-up wave that looks like this load: the most in flight; at a
+    /// rate, the requests of five seconds; else those that come at once.
     pub fn wave(&self) -> u32 {
         const SECONDS: f64 = 5.0;
         const AT_ONCE: u64 = 1000;
@@ -460,8 +454,7 @@ impl Load {
         u32::try_from(wanted).unwrap_or(WAVE).clamp(1, WAVE)
     }
 
-    /// Returns the requests per second at which a warm-up that looks like this load is sent, if
-    /// it has a rate and no cap holds it.
+    /// Requests per second of a warm-up that looks like this load, if it has a rate and no cap.
     pub fn warmup_rate(&self) -> Option<f64> {
         let rate = self.arrival.peak_rate();
         rate.filter(|rate| rate.is_finite() && *rate > 0.0 && self.slots().is_none())
@@ -473,8 +466,7 @@ impl Load {
         Some(self.arrival.limit().map_or(requests, |limit| requests.min(limit)))
     }
 
-    /// Returns the maximum number of due requests that depend on no other, if it is known
-    /// beforehand.
+    /// The maximum number of due requests that depend on no other, if it is known.
     pub fn roots(&self) -> Option<u64> {
         let Amount::Sessions(sessions) = self.amount else { return self.requests() };
         Some(self.arrival.limit().map_or(sessions, |limit| sessions.min(limit)))
@@ -512,9 +504,8 @@ impl Plan {
         self.slots() == Some(0)
     }
 
-    /// The plan without the parts that may differ between machines that share it: its name, the
-    /// slices, and the machines' names for the same files. Two machines measure parts of one run if
-    /// these plans are equal.
+    /// The plan without the parts that differ between machines of one run: its name, the slices,
+    /// and the machines' names for the same files.
     pub fn shared(&self) -> Plan {
         let mut plan = self.clone();
         plan.name.clear();
@@ -540,13 +531,11 @@ impl Plan {
         plan
     }
 
-    /// Returns the maximum number of measured requests of the whole plan, if it is known
-    /// beforehand.
+    /// The maximum number of measured requests of the whole plan, if it is known.
     pub fn requests(&self) -> Option<u64> {
         self.load.requests()
     }
 
-    /// Returns this slice's share of them.
     pub fn held_requests(&self) -> Option<u64> {
         let requests = self.requests()?;
         Some(match (self.slice, self.load.slots().map(u64::from)) {
@@ -558,9 +547,8 @@ impl Plan {
         })
     }
 
-    /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents
-    /// of the file that [`Arrival::Trace`] names, or the dataset's times for [`Arrival::Dataset`];
-    /// other arrivals take no notice of it.
+    /// Due times of this plan's requests that depend on no other, in order. `trace` has the
+    /// contents of the trace's file, or the dataset's times; other arrivals ignore it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         // An idle slice holds no due time, so a search for the first never ends.
         let roots = if self.is_idle() { Some(0) } else { self.load.roots() };
@@ -585,14 +573,12 @@ impl Plan {
         }
     }
 
-    /// Numbers of this plan's users of a closed loop; a slice has its share: the first number, and
-    /// the distance to the next.
+    /// Numbers of this slice's users of a closed loop: the first, and the distance to the next.
     pub fn users(&self) -> (u32, u32) {
         self.slice.map_or((0, 1), |slice| (slice.index, slice.of))
     }
 
-    /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
-    /// A slice has its share, which may be none.
+    /// Requests that may be in flight at once: the slice's share of the cap or users, perhaps none.
     pub fn slots(&self) -> Option<usize> {
         let whole = self.load.slots()?;
         Some(self.slice.map_or(whole as usize, |slice| {
@@ -705,8 +691,7 @@ impl RequestOptions {
         self.ignore_eos && !self.ignored.iter().any(|key| key == "request.ignore-eos")
     }
 
-    /// True if requests force the length of their answers: they ignore the end of the text, and no
-    /// text of theirs ends an answer before.
+    /// True if requests force the length of answers: neither their end nor a stop text ends them.
     pub fn forces_length(&self) -> bool {
         self.ignore_eos && self.stop.is_empty()
     }
@@ -726,8 +711,7 @@ impl Cancel {
 const CANCELLED: u64 = 0x63_61_6e_63_65_6c;
 
 impl Plan {
-    /// The adapter for the request with this number, if its sample names none. It depends only on
-    /// the plan, so that each slice of the plan assigns the same.
+    /// The adapter for a request whose sample names none; the plan alone decides.
     pub fn adapter(&self, index: u64) -> Option<&str> {
         let adapters = &self.request.adapters;
         let count = adapters.len() as u64;
@@ -739,9 +723,8 @@ impl Plan {
         adapters.get(place).map(String::as_str)
     }
 
-    /// Returns the time from sending to cancellation, if the measured request with this number is
-    /// cancelled on purpose. It depends only on the plan, so each slice of the plan cancels the
-    /// same requests.
+    /// The time from sending to cancellation, if the measured request with this number is cancelled
+    /// on purpose. The plan alone decides, so each of its slices cancels the same requests.
     pub fn cancelled_after(&self, index: u64) -> Option<Nanos> {
         let cancel = self.request.cancel?;
         let is_chosen = cancel.chooses(self.load.seed, index);

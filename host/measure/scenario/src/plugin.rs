@@ -1,5 +1,4 @@
-//! `[backend]`, `[dataset]`, `[[scorers]]` and `[sandbox]`: plugins, their configurations and their
-//! limits.
+//! `[backend]`, `[dataset]`, `[[scorers]]` and `[sandbox]`: plugins and their limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -75,9 +75,7 @@ const READINGS: std::ops::RangeInclusive<std::time::Duration> =
 /// The interval at which a server's metrics page is read during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSeries {
-    /// Never.
     None,
-    /// At this interval.
     Every(Span),
 }
 
@@ -114,10 +112,6 @@ impl field::Value for ServerSeries {
         span.filter(|span| READINGS.contains(&span.0))
             .map(ServerSeries::Every)
             .ok_or_else(|| format!("expected {}", Self::expected()))
-    }
-
-    fn toml(&self) -> String {
-        toml_text::string(&self.to_string())
     }
 }
 
@@ -156,8 +150,7 @@ impl Field for Goodput {
         keys.push(key);
     }
 
-    /// Objectives by the runner's names for their metrics. The keys may also be the names of
-    /// `vllm bench serve`.
+    /// Objectives by their metrics' names here or in `vllm bench serve`.
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
         t.table(key, |t| {
             let ours = objective::metrics().map(|name| (name, name));
@@ -174,10 +167,6 @@ impl Field for Goodput {
     fn merged(mut self, over: Self) -> Self {
         self.0.extend(over.0);
         self
-    }
-
-    fn is_unset(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
@@ -243,10 +232,6 @@ impl Field for Thresholds {
         Thresholds(kept.chain(over.0).collect())
     }
 
-    fn is_unset(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
         let texts = texts.iter();
         self.0.extend(texts.map(|text| Located::flag(flag, text.clone())));
@@ -287,7 +272,6 @@ impl Thresholds {
         self.0.iter().filter(|entry| is_difference(entry))
     }
 
-    /// Takes them out.
     pub fn take_differences(&mut self) -> Vec<Threshold> {
         let taken = self.differences().filter_map(|entry| entry.value.parse().ok()).collect();
         self.0.retain(|entry| !is_difference(entry));

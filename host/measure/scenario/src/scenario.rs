@@ -102,7 +102,6 @@ table! {
 }
 
 impl About {
-    /// The values, without their places.
     pub fn values(&self) -> about::About {
         let plain = |value: &Maybe<String>| value.as_ref().map(|value| value.value.clone());
         let notes = self.notes.iter();

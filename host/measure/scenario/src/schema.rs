@@ -16,8 +16,7 @@ const VISITS: usize = 100_000;
 /// The depth to which schemas are followed through references, alternatives and values.
 const DEPTH: usize = 64;
 
-/// Finds the mistakes in a plugin's configuration according to the plugin's schema. Keys are named
-/// as within the table; the caller knows which table that is.
+/// Finds a plugin's mistakes by its schema. The caller knows the table that keys are in.
 pub fn check_config(schema: &Value, config: &ConfigTable) -> Vec<Problem> {
     let value = &Config::Table(config.clone());
     let subject = Subject { name: "", place: config.place.as_ref(), value };
@@ -79,8 +78,7 @@ impl<'s> Check<'s> {
         self.root.pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
-    /// A value must fit one of several schemas. If none fits, the problems of the most likely
-    /// schema are reported.
+    /// A value must fit one of several schemas; else the most likely one's problems count.
     fn alternatives(
         &mut self,
         schema: &'s Value,
@@ -194,8 +192,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Collects the values that a schema allows: kinds and constants. TOML has no `null`, so it is
-    /// left out.
+    /// Collects the kinds and constants that a schema allows, but `null`, which TOML lacks.
     fn describe(
         &mut self,
         schema: &'s Value,
@@ -299,7 +296,6 @@ impl<'s> Check<'s> {
         problems
     }
 
-    /// Every key that a schema knows, in any of its parts.
     fn all_properties(&mut self, schema: &'s Value, known: &mut Vec<&'s str>, depth: usize) {
         if !self.may_visit(depth) {
             return;
@@ -327,7 +323,6 @@ fn constant(rules: &Rules, subject: Subject<'_>) -> Option<Problem> {
 /// A schema that is not merely `true` or `false`.
 type Rules = Map<String, Value>;
 
-/// A value of a configuration, with its name and place.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     pub name: &'a str,
@@ -363,7 +358,6 @@ fn constants(rules: &Rules) -> Option<Vec<&Value>> {
     single.or_else(|| Some(rules.get("enum")?.as_array()?.iter().collect()))
 }
 
-/// Bounds of a number or of a string's length.
 fn range(rules: &Rules, subject: Subject<'_>, scalar: &Value) -> Option<Problem> {
     let bound = |keyword: &str| rules.get(keyword).and_then(Value::as_f64);
     if let Some(text) = scalar.as_str() {
@@ -376,8 +370,7 @@ fn range(rules: &Rules, subject: Subject<'_>, scalar: &Value) -> Option<Problem>
         return Some(wrong(subject, &expected));
     }
     let number = scalar.as_f64()?;
-    // The range of the type if the schema only gives it as a format; usize has 32 bits in a
-    // component.
+    // The range of the type if only its format is given; usize has 32 bits in a component.
     let (lowest, highest) = match rules.get("format").and_then(Value::as_str) {
         Some("uint32" | "uint") => (Some(0.0), Some(f64::from(u32::MAX))),
         Some("int32" | "int") => (Some(f64::from(i32::MIN)), Some(f64::from(i32::MAX))),

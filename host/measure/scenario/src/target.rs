@@ -1,5 +1,4 @@
-//! `[target]` and `[tokenizer]`, `[connection]` and `[timeouts]`: the server under test, and how to
-//! connect to it.
+//! `[target]`, `[tokenizer]`, `[connection]` and `[timeouts]`: the server, and the way to it.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -211,10 +210,6 @@ impl Field for Headers {
 
     fn merged(self, over: Self) -> Self {
         Headers(self.0.merged(over.0))
-    }
-
-    fn is_unset(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {

@@ -21,7 +21,6 @@ mod slices;
 
 const FULL: &str = include_str!("full.toml");
 
-/// The crate's folder of such tests.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name)
 }
@@ -48,7 +47,6 @@ fn compare(expected: &Path, actual: &str) -> Result<(), String> {
     Err(format!("{} holds:\n{text}\nbut this came:\n{actual}", expected.display()))
 }
 
-/// Problems as reports with the lines of the scenario.
 fn rendered(problems: Vec<Problem>) -> String {
     let mut message = String::new();
     let shown =
@@ -366,10 +364,8 @@ fn every_key_has_its_facts() {
             assert!(flags.insert(flag.long), "--{} is there twice", flag.long);
             let valued = key.switch == flag.value_name.is_empty();
             assert!(valued, "--{} takes a value, or none", flag.long);
-            assert_eq!(
-                flag.inverted.is_some(),
-                key.switch && key.default.as_deref() == Some("true")
-            );
+            let wanted = key.switch && key.default.as_deref() == Some("true");
+            assert_eq!(flag.inverted.is_some(), wanted);
         }
     }
     assert!(paths.len() > 60);

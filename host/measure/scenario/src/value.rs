@@ -32,10 +32,6 @@ impl Value for String {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
     }
-
-    fn toml(&self) -> String {
-        toml_text::string(self)
-    }
 }
 
 impl Value for bool {
@@ -49,10 +45,6 @@ impl Value for bool {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "expected `true` or `false`".to_owned())
-    }
-
-    fn toml(&self) -> String {
-        self.to_string()
     }
 
     fn declare(key: &mut Key) {
@@ -75,10 +67,6 @@ impl Value for u64 {
             IntErrorKind::PosOverflow => format!("expected at most {}", u64::MAX),
             _ => format!("expected {}", Self::expected()),
         })
-    }
-
-    fn toml(&self) -> String {
-        self.to_string()
     }
 }
 
@@ -121,10 +109,6 @@ impl Value for Span {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: model::duration::ParseError| error.to_string())
     }
-
-    fn toml(&self) -> String {
-        toml_text::string(&self.to_string())
-    }
 }
 
 impl Value for Temperature {
@@ -155,10 +139,6 @@ impl Value for Size {
 
     fn parse(text: &str) -> Result<Self, String> {
         Size::parse(text)
-    }
-
-    fn toml(&self) -> String {
-        toml_text::string(&self.to_string())
     }
 }
 
@@ -268,10 +248,6 @@ macro_rules! words {
 
             fn parse(text: &str) -> Result<Self, String> {
                 text.parse()
-            }
-
-            fn toml(&self) -> String {
-                toml_text::string(Word::name(*self))
             }
 
             fn declare(key: &mut Key) {

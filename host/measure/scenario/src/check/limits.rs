@@ -20,7 +20,6 @@ const REQUESTS: u64 = 1_000_000_000;
 /// Users, requests in flight, and requests that are due at the same time: each may need a
 /// connection.
 const AT_ONCE: u64 = 1_000_000;
-/// The most devices that serve.
 const DEVICES: u64 = 1_000_000;
 /// Requests whose gaps are scaled: all of them are drawn before the first is due.
 const SCALED: u64 = 10_000_000;
@@ -47,7 +46,6 @@ const MOST_WATTS: f64 = 1e12;
 const MOST_PER_HOUR: f64 = 1e12;
 /// Letters of a currency's label.
 const CURRENCY: usize = 8;
-/// Percentiles of a report.
 const PERCENTILES: usize = 100;
 
 /// Finds values that are beyond their limit, or not above zero.
@@ -169,8 +167,7 @@ fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     }
 }
 
-/// Finds totals that are too large although each value is within its limit: requests at once,
-/// requests in all, and the run's length.
+/// Finds totals beyond limits that the values keep: requests at once, in all, and the length.
 pub(super) fn together(load: &Load, problems: &mut Vec<Problem>) {
     if fits(load) {
         at_once(load, problems);
@@ -344,7 +341,6 @@ fn lasting(name: &str, located: &Option<Located<Span>>, longest: Duration) -> Op
     unless(name, located, &expected, |span| !span.0.is_zero() && span.0 <= longest)
 }
 
-/// A range of numbers in messages.
 pub(super) fn from_to(range: &RangeInclusive<f64>) -> impl Display {
     format!("from {} to {}", range.start(), range.end())
 }

@@ -82,7 +82,6 @@ fn climb(
     })
 }
 
-/// Pairs of keys that cannot both be set.
 pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     let meant = load.meant_arrival();
     let decider = decider(load);
@@ -244,8 +243,7 @@ pub(crate) fn decided_at(load: &Load) -> Option<&Place> {
     decider(load).map(|(place, _)| place)
 }
 
-/// The key that decides on the arrival, and its form in messages; in the order of
-/// [`Load::meant_arrival`].
+/// The key that decides on the arrival, as in [`Load::meant_arrival`], and its form in messages.
 fn decider(load: &Load) -> Option<(&Place, String)> {
     if let Some(arrival) = &load.arrival {
         let reads = format!("`load.arrival` = \"{}\"", arrival.value.name());

@@ -142,7 +142,6 @@ const OF_IDS: [&str; 11] = [
     "upgrade",
 ];
 
-/// Pairs of keys that cannot both be set.
 pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let request = &scenario.request;
     if let (Some(least), Some(most)) = (&request.min_output_tokens, &request.output_tokens)

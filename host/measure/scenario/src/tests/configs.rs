@@ -1,5 +1,4 @@
-//! A plugin's configuration against its schema. The schema is schemars's for types like plugins';
-//! each case is a table of configuration with its faults.
+//! A plugin's configuration against its schema, by cases: tables with their faults.
 
 #![allow(dead_code, reason = "the types are there for their schema")]
 

@@ -1,5 +1,4 @@
-//! Slices of a plan against a run of one process: due times, caps, and the requests in flight if
-//! every reply takes equally long.
+//! Slices of a plan against a run of one process: due times, caps, and requests in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +12,6 @@ use crate::plan::{Plan, Slice};
 
 /// Duration of every reply, in nanoseconds.
 const REPLY: u64 = 42_000_000;
-/// Number of times that the trace has.
 const RECORDED: u64 = 120;
 /// Number of replies of a load without an end that are checked.
 const LOOKED_AT: usize = 300;
@@ -48,8 +46,7 @@ fn recorded() -> Trace {
     Trace::from_instants(&instants)
 }
 
-/// Each request's number, due time and send time. Requests are sent in turn, as soon as a slot is
-/// free.
+/// Each request's number, due time and send time, sent in turn as soon as a slot is free.
 fn sent(plan: &Plan) -> Vec<(u64, u64, u64)> {
     // A search for a request that the plan does not hold never ends.
     let numbers = (0_u64..).filter(|number| plan.holds(*number));
