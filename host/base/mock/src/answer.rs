@@ -1,5 +1,4 @@
-//! Answers of a mock engine: the number of tokens, the text, and the reason to stop. A token is one
-//! byte.
+//! Answers of a mock engine: the number of tokens, the text, and the reason to stop.
 
 use std::sync::LazyLock;
 
@@ -142,10 +141,8 @@ mod tests {
     fn words_fill_the_length_and_depend_on_the_prompt_alone() {
         let script = Script::default();
         let answer = completion(&script, r#","max_tokens":50"#);
-        assert_eq!(
-            (answer.tokens, answer.finish, answer.content().len()),
-            (50, Finish::Length, 50)
-        );
+        let expected = (50, Finish::Length, 50);
+        assert_eq!((answer.tokens, answer.finish, answer.content().len()), expected);
         assert!(answer.content().is_ascii());
         assert_eq!(answer, completion(&script, r#","max_tokens":50"#));
         let other = Answer::new(

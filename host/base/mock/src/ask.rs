@@ -19,9 +19,7 @@ use super::script::{Generate, Script};
 use super::triton::STREAM;
 use crate::prefix::BLOCK;
 
-/// Reads a body of this content type as the built-in route of this path does. Nothing is answered:
-/// the function serves checks of the reading of bodies. Errors: the text of the refusal; an unknown
-/// route is refused, too.
+/// Reads a body as the built-in route of this path does; the error is the text of the refusal.
 pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
     let triton = (path == STREAM).then(|| Route::Triton(TritonForm::default()));
     let route = triton.or_else(|| Route::built_in(path, Generate::Sglang));
@@ -31,7 +29,6 @@ pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), Str
 }
 
 impl Ask {
-    /// Parses a request's body of this content type.
     pub fn read_as(route: Route, content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
         match route {
             Route::Transcriptions => sound::read(content_type, body),
@@ -142,8 +139,7 @@ impl Ask {
     }
 }
 
-/// The body of a request in any of the dialects; fields that a dialect does not know are ignored,
-/// as in engines.
+/// The body of a request in any of the dialects; unknown fields are ignored, as in engines.
 #[derive(Deserialize)]
 struct Body {
     pub model: Option<String>,
@@ -202,7 +198,6 @@ struct SamplingParams {
     pub n: Option<u32>,
 }
 
-/// The size of a prompt, its hashes and its end.
 #[derive(Default)]
 pub(super) struct PromptSummary {
     pub tokens: usize,
@@ -330,15 +325,11 @@ mod tests {
 
     #[test]
     fn every_dialect_has_its_names() {
-        let ask = read(
-            Route::Completions,
-            r#"{"prompt":"a","max_tokens":7,"min_tokens":3,"ignore_eos":true}"#,
-        );
+        let body = r#"{"prompt":"a","max_tokens":7,"min_tokens":3,"ignore_eos":true}"#;
+        let ask = read(Route::Completions, body);
         assert_eq!((ask.max_tokens, ask.min_tokens, ask.ignore_eos), (Some(7), 3, true));
-        let ask = read(
-            Route::Chat,
-            r#"{"messages":[{"content":"a"}],"max_completion_tokens":8,"min_new_tokens":2}"#,
-        );
+        let body = r#"{"messages":[{"content":"a"}],"max_completion_tokens":8,"min_new_tokens":2}"#;
+        let ask = read(Route::Chat, body);
         assert_eq!((ask.max_tokens, ask.min_tokens, ask.stream), (Some(8), 2, false));
         let body = r#"{"text":"a","sampling_params":{"max_new_tokens":9,"ignore_eos":true},"stream":true}"#;
         let ask = read(GENERATE, body);
@@ -355,29 +346,20 @@ mod tests {
     #[test]
     fn refuses_the_requests_that_engines_refuse() {
         assert!(refused(Route::Completions, "{").message.contains("EOF"));
-        assert_eq!(
-            refused(Route::Completions, r#"{"prompt":""}"#).param.as_deref(),
-            Some("prompt")
-        );
-        assert_eq!(refused(Route::Chat, r#"{"prompt":"a"}"#).param.as_deref(), Some("messages"));
-        assert_eq!(
-            refused(Route::Completions, r#"{"prompt":["a","b"]}"#).param.as_deref(),
-            Some("prompt")
-        );
-        assert_eq!(
-            refused(Route::Completions, r#"{"prompt":"a","n":2}"#).param.as_deref(),
-            Some("n")
-        );
+        for (route, body, param) in [
+            (Route::Completions, r#"{"prompt":""}"#, "prompt"),
+            (Route::Chat, r#"{"prompt":"a"}"#, "messages"),
+            (Route::Completions, r#"{"prompt":["a","b"]}"#, "prompt"),
+            (Route::Completions, r#"{"prompt":"a","n":2}"#, "n"),
+        ] {
+            assert_eq!(refused(route, body).param.as_deref(), Some(param), "{body}");
+        }
         let zero = refused(Route::Completions, r#"{"prompt":"a","max_tokens":0}"#);
         assert!(zero.message.starts_with("max_tokens must be at least 1, got 0."));
         let script = Script { context_limit: 10.try_into().unwrap(), ..Script::default() };
         let check = |body: &str| read(Route::Completions, body).check(&script);
         assert_eq!(check(r#"{"prompt":"abcdef","max_tokens":4}"#), Ok(()));
-        assert!(
-            check(r#"{"prompt":"abcdef","max_tokens":5}"#)
-                .unwrap_err()
-                .message
-                .contains("a total of 11")
-        );
+        let much = check(r#"{"prompt":"abcdef","max_tokens":5}"#).unwrap_err();
+        assert!(much.message.contains("a total of 11"));
     }
 }

@@ -52,7 +52,6 @@ struct State {
     /// Requests that the engine gets when its next step begins, in the order in which they were
     /// complete. Some are submitted a little later than others that came after them.
     arrived: BTreeMap<Arrival, Work>,
-    /// Every request whose reply has not ended.
     jobs: HashMap<u64, Job>,
 }
 
@@ -65,26 +64,21 @@ struct Job {
     work: Work,
     admitted: Option<Instant>,
     preemptions: u32,
-    /// Tokens generated so far.
     generated: u32,
     /// Instants of the latest of them, the newest last.
     recent: VecDeque<Instant>,
-    /// Instants of all of them, if they are kept.
     all: Vec<Instant>,
     waker: Option<Waker>,
 }
 
-/// The load of the engine: its queue and its batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     pub running: usize,
     pub waiting: usize,
     pub preemptions: u64,
-    /// Share of the KV cache in use.
     pub kv_usage: f64,
 }
 
-/// The engine's work for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobRecord {
     /// The time when the first step began that worked on it.
@@ -94,7 +88,6 @@ pub(super) struct JobRecord {
     pub generated: Vec<Instant>,
 }
 
-/// A request in the batch or its queue.
 #[derive(Clone, Debug)]
 pub(super) struct Ticket {
     core: Arc<Core>,
@@ -181,13 +174,11 @@ impl Drop for Batch {
 }
 
 impl Ticket {
-    /// The time when the first step began that works on the request.
     pub fn poll_start(&self, cx: &mut Context<'_>) -> Poll<Instant> {
         self.poll(cx, |job| job.admitted)
     }
 
-    /// The time from then to the generation of token number `token`, counted from 0. A reply asks
-    /// for its tokens in order.
+    /// The time until token number `token`, from 0, is generated. A reply asks for them in order.
     pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
         self.poll(cx, |job| {
             let at = job.when(token)?;

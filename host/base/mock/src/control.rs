@@ -20,7 +20,6 @@ use super::triton::{self, Readiness};
 use super::truth::lock;
 use super::{grpc, metrics};
 
-/// The control routes, with the methods that each takes.
 const ROUTES: [(&str, &[Method]); 6] = [
     ("/health", &[Method::GET]),
     ("/metrics", &[Method::GET]),
@@ -161,12 +160,6 @@ pub(super) fn inform_call(path: &str) -> Response<ReplyBody> {
     }
 }
 
-// Several engines at one address, each below a base path of its own, beside pages about them.
-//
-// Maps a path to its engine, and keeps an engine's log. The other pages belong to the code that
-// mounts the engines.
-
-/// A page that is not the engine's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub content_type: &'static str,
@@ -192,8 +185,7 @@ impl std::fmt::Debug for Mounts {
 }
 
 impl Mounts {
-    /// Engines that play these scripts and keep every byte. Make them inside the runtime that
-    /// serves them. Fails if a script cannot be played.
+    /// Engines that play these scripts and keep every byte. Make them inside their runtime.
     pub fn new(
         scripts: impl IntoIterator<Item = (String, Script)>,
         pages: Pages,
@@ -206,7 +198,6 @@ impl Mounts {
         Ok(Arc::new(Mounts { engines, pages }))
     }
 
-    /// The engine of that name, as it is now.
     pub fn engine(&self, name: &str) -> Option<Arc<Engine>> {
         Some(Arc::clone(&lock(self.engines.get(name)?)))
     }

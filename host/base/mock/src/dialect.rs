@@ -35,15 +35,12 @@ pub struct ScriptedRoute {
     pub(super) content: Content,
 }
 
-/// The bytes that a scripted route sends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
-    /// Always the same reply.
     Fixed(Fixed),
     Answers(std::sync::Arc<Dialect>),
 }
 
-/// A reply that is always the same.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fixed {
     pub status: u16,
@@ -56,7 +53,6 @@ pub(super) struct Dialect {
     pub path: Cow<'static, str>,
     pointers: Pointers,
     framing: Framing,
-    /// The engine's words for the reasons why an answer ends.
     finish: FinishWords,
     pub content_type: HeaderValue,
     pub whole_content_type: HeaderValue,
@@ -80,7 +76,6 @@ struct Pointers {
     model: Option<String>,
 }
 
-/// The requests that get a stream.
 #[derive(Clone, Debug, PartialEq)]
 enum Stream {
     Always,
@@ -96,7 +91,6 @@ struct FinishWords {
     length: Option<String>,
 }
 
-/// The way a streamed reply is cut into events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Framing {
     /// One line each.
@@ -104,10 +98,13 @@ enum Framing {
     /// A `data:` line and an empty line each.
     EventStream,
     /// Some zero bytes, then a length of some bytes, then the event.
-    LengthPrefixed { skip: usize, width: usize, little_endian: bool },
+    LengthPrefixed {
+        skip: usize,
+        width: usize,
+        little_endian: bool,
+    },
     /// Messages of AWS's event stream: each line of an event is one.
     AwsEventStream,
-    /// Exactly as in the templates.
     Raw,
 }
 
@@ -118,7 +115,6 @@ impl Dialect {
         out
     }
 
-    /// An error as an event inside a reply that began as a success.
     pub(crate) fn error_event(&self, status: u16, message: &str, out: &mut Vec<u8>) {
         let mut event = Vec::new();
         self.error_event.write(&Self::of_error(status, message), &mut event);
@@ -129,8 +125,7 @@ impl Dialect {
         Values { message, status, ..Values::default() }
     }
 
-    /// Bytes sent before an event to keep a connection alive, without a meaning; empty if the
-    /// framing has no such thing.
+    /// Bytes before an event that keep a connection alive; empty if the framing has none.
     pub fn ping(&self) -> &'static [u8] {
         match self.framing {
             Framing::Lines => b"\n",

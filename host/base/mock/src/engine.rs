@@ -17,17 +17,13 @@ use model::units::Nanos;
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
 const BODIES_KIB: usize = 1 << 20;
 
-/// The part of its requests that an engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// Only counts.
     Nothing,
     Truth,
-    /// The truth, and every byte read and written.
     Bytes,
 }
 
-/// A mock engine: a script, its state and the counts of its work.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) script: Script,
@@ -39,7 +35,6 @@ pub struct Engine {
     pub(super) batch: Option<Batch>,
     pub(super) counters: Counters,
     pub(super) prefixes: PrefixCache,
-    /// The predictions that Replicate's routes have created.
     pub(super) predictions: Mutex<Predictions>,
     /// Room for request bodies, in KiB.
     pub(super) bodies: Arc<Semaphore>,
@@ -99,8 +94,7 @@ impl Engine {
         self.origin
     }
 
-    /// Returns the record of every request that has ended, in order of arrival; empty unless it
-    /// keeps truth.
+    /// The record of every request that has ended, in order of arrival; empty unless truth is kept.
     pub fn truths(&self) -> Vec<Truth> {
         let mut truths = lock(&self.truths).clone();
         truths.sort_by_key(|truth| truth.number);
@@ -112,8 +106,7 @@ impl Engine {
         self.first.get_or_init(|| at);
     }
 
-    /// The instant at which an event with this due time can go out: the end of the pause if the due
-    /// time is within it.
+    /// The instant at which an event with this due time can go out: after the pause it falls into.
     pub(super) fn unpaused(&self, due: Instant) -> Instant {
         let Some((pause, first)) = self.script.pause.zip(self.first.get()) else { return due };
         let begins = *first + pause.after.0;
@@ -121,7 +114,6 @@ impl Engine {
         if due >= begins && due < ends { ends } else { due }
     }
 
-    /// The values of a reply to the request with this number.
     pub(super) fn head(&self, number: u64, cached_tokens: u32) -> Head<'_> {
         let model = self.script.listed_models()[0];
         Head { number, created: self.created, model, cached_tokens }

@@ -20,18 +20,15 @@ use model::random::mix;
 #[serde(try_from = "FaultTable")]
 pub struct Fault {
     pub kind: FaultKind,
-    /// The requests that it affects.
     pub on: Selection,
 }
 
 /// The affected requests. They are numbered from 0 in order of arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {
-    /// Every request.
     All,
     /// Every nth: with 10, numbers 9, 19, 29.
     Every(NonZeroU64),
-    /// These numbers.
     Requests(Vec<u64>),
     /// This share of all, 0 to 1, chosen by a hash of the number: the same requests each time.
     Share(f64),
@@ -49,10 +46,7 @@ pub enum FaultKind {
     /// Without a choice of requests, on every route.
     Html { status: u16 },
     /// `hang-up`: the connection is closed without a reply; in HTTP/2, only the request's stream.
-    HangUp {
-        /// With a TCP reset (`reset = true`).
-        reset: bool,
-    },
+    HangUp { reset: bool },
     /// `goodbye`: the connection takes no request after this one, and announces it:
     /// `connection: close`, or GOAWAY in HTTP/2.
     Goodbye,
@@ -82,7 +76,6 @@ pub enum FaultKind {
     Ping,
 }
 
-/// The way a reply breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breakdown {
     /// An error inside a reply that began as a success, then the end marker.
@@ -111,8 +104,7 @@ impl FaultKind {
 }
 
 impl Selection {
-    /// True if this affects the request with this number; `salt` makes faults with equal shares
-    /// differ.
+    /// True if this affects this request; `salt` makes faults with equal shares differ.
     fn selects(&self, number: u64, salt: u64) -> bool {
         match self {
             Selection::All => true,
@@ -130,7 +122,6 @@ impl Selection {
 pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,
     pub html: Option<u16>,
-    /// True if with a TCP reset.
     pub hang_up: Option<bool>,
     pub goodbye: bool,
     pub slow_headers: Duration,
@@ -144,8 +135,7 @@ pub(super) struct Mishaps {
 }
 
 impl Mishaps {
-    /// The effects of the script's faults on the request with this number; of two of a kind, the
-    /// first counts.
+    /// The effects of the script's faults on this request; of two of a kind, the first counts.
     pub fn new(faults: &[Fault], number: u64) -> Self {
         fn first<T>(place: &mut Option<T>, value: T) {
             place.get_or_insert(value);
@@ -207,7 +197,6 @@ impl FromStr for Fault {
     }
 }
 
-/// A fault's table in TOML.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct FaultTable {
@@ -334,8 +323,7 @@ mod tests {
     use super::*;
 
     fn chosen(on: &str, of: u64) -> Vec<u64> {
-        let fault: Fault = format!("kind = 'crlf', {on}").parse().unwrap();
-        let faults = [fault];
+        let faults = [format!("kind = 'crlf', {on}").parse().unwrap()];
         (0..of).filter(|number| Mishaps::new(&faults, *number).crlf).collect()
     }
 

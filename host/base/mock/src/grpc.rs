@@ -7,11 +7,8 @@ use prost::Message;
 
 use super::ask::types::Refusal;
 
-/// The content type of calls and replies.
 pub(super) const CONTENT_TYPE: &str = "application/grpc";
-/// The status of a call that succeeded.
 pub(super) const OK: u32 = 0;
-/// The status of a call that the server does not have.
 pub(super) const UNIMPLEMENTED: u32 = 12;
 
 /// Bytes before each message: a flag that says whether it is compressed, and its length.
@@ -24,7 +21,6 @@ pub(super) fn is_call<B>(request: &Request<B>) -> bool {
         && content_type.is_some_and(|own| own.as_bytes().starts_with(CONTENT_TYPE.as_bytes()))
 }
 
-/// The flag and the length before a message.
 fn prefix(body: &[u8]) -> Option<(u8, usize)> {
     let (flag, rest) = body.split_first()?;
     let length = u32::from_be_bytes(*rest.first_chunk()?);

@@ -11,7 +11,6 @@ use super::batch::Load;
 use super::engine::Engine;
 use super::truth::lock;
 
-/// The name, kind and help of each metric.
 const METRICS: &str = "\
 vllm:num_requests_running gauge Number of requests in model execution batches.
 vllm:num_requests_waiting gauge Number of requests waiting to be processed.
@@ -52,7 +51,6 @@ pub(super) fn page(engine: &Engine) -> String {
     page
 }
 
-/// Appends a metric with its series: their labels and values.
 fn put(page: &mut String, name: &str, series: impl IntoIterator<Item = (String, f64)>) {
     let mut lines = METRICS.lines();
     let row = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.split_once(' '));

@@ -51,8 +51,7 @@ impl Pace {
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     source: Source,
-    /// The share of the time to first token that counts as queueing, if the reply has the engine's
-    /// own timings.
+    /// The share of the time to first token that is queueing, if the reply has engine timings.
     queueing: Option<f64>,
     /// The time that the request waited until the engine began to process it, once it is known.
     waited: Option<Duration>,
@@ -78,8 +77,7 @@ impl Clock {
         self.waited = Some(waited);
     }
 
-    /// True if nothing can be written before the engine has begun to process the request, because
-    /// the reply states its wait.
+    /// True if the reply states its wait, so that nothing can be written before the engine begins.
     pub fn needs_begin(&self) -> bool {
         self.queueing.is_some() && self.waited.is_none()
     }
@@ -135,8 +133,7 @@ impl Slot {
         }
     }
 
-    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of
-    /// the batch.
+    /// The time when the work begins: at `received`, with a free slot, or with a step.
     pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let permit = match self {
             Slot::Free | Slot::Permit(_) => return Poll::Ready(received),
@@ -150,9 +147,7 @@ impl Slot {
 }
 
 pub(super) struct Turn {
-    /// The time when its processing begins.
     pub slot: Slot,
-    /// The time when its tokens are due.
     pub clock: Clock,
     /// Tokens of its prompt that were in the prefix cache.
     pub cached_tokens: u32,

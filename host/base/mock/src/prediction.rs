@@ -22,7 +22,6 @@ const KEPT: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     known: HashMap<String, Arc<Job>>,
-    /// Their ids, the oldest first.
     ids: VecDeque<String>,
 }
 

@@ -10,11 +10,9 @@ use super::truth::lock;
 
 pub(super) const BLOCK: usize = 16;
 
-/// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied, as if it had been
-/// flushed.
+/// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied as by a flush.
 const MOST: usize = 4 << 20;
 
-/// The prefixes that were seen, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct PrefixCache {
     seen: Mutex<HashSet<u64>>,

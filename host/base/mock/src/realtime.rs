@@ -47,7 +47,6 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The way a conversation ended, if not with a whole answer.
 enum Ending {
-    /// The connection ends, in this way.
     Cut {
         reset: bool,
     },
@@ -56,7 +55,6 @@ enum Ending {
     Left,
 }
 
-/// True if a request asks for a WebSocket of this kind.
 pub(super) fn is_handshake<B>(request: &Request<B>) -> bool {
     let upgrade = request.headers().get(UPGRADE);
     request.method() == Method::GET
@@ -141,7 +139,6 @@ fn refusal(
     None
 }
 
-/// Speaks with one client until either side has had enough.
 async fn converse<Io>(engine: &Engine, io: Io, mut record: Record, mishaps: Mishaps, fate: &Fate)
 where
     Io: AsyncRead + AsyncWrite,

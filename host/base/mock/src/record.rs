@@ -42,12 +42,10 @@ impl Record {
         self.truth.number
     }
 
-    /// Keeps the ids among the request's header fields.
     pub fn carried(&mut self, headers: &hyper::HeaderMap) {
         self.truth.ids = ids(headers);
     }
 
-    /// Keeps the request's body, if the engine keeps bytes.
     pub fn keep_body(&mut self, body: &[u8]) {
         if self.engine.retention == Retention::Bytes {
             self.truth.asked = Some(String::from_utf8_lossy(body).into_owned());
@@ -70,7 +68,6 @@ impl Record {
         self.engine.counters.count_http(self.truth.path.clone(), "POST", status);
     }
 
-    /// The request is not answered.
     pub fn refused(&mut self, status: Option<u16>) {
         if let Some(status) = status {
             self.status(status);

@@ -19,7 +19,6 @@ use super::wire::{self, Piece, Wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {
-    /// As soon as the request is complete.
     AtOnce,
     /// The time when a token is due.
     Token {
@@ -47,7 +46,6 @@ pub(super) enum Action {
     },
     /// The reply ends properly in HTTP's terms.
     End {
-        /// True if nothing is missing.
         whole: bool,
     },
 }
@@ -71,7 +69,6 @@ enum Stage {
     Ended,
 }
 
-/// A streamed reply, step by step.
 pub(super) struct Reply {
     wire: Box<dyn Wire>,
     route: Route,
@@ -81,7 +78,6 @@ pub(super) struct Reply {
     mishaps: Mishaps,
     stage: Stage,
     sent: u32,
-    /// The delay that stalls have added.
     late: Duration,
     /// A step that waits for others to be merged with it, and how many events it holds.
     merging: Option<(Step, u32)>,
@@ -255,8 +251,7 @@ impl Reply {
         breaks.into_iter().flatten().filter(inside).min().unwrap_or(end)
     }
 
-    /// A stall or the end of the reply, if its token has come; after the answer, any remaining
-    /// fault.
+    /// A stall or the end of the reply, if its token has come; after the answer, any other fault.
     fn goes_wrong(&mut self, answered: bool) -> Option<Step> {
         let reached = |after: u32| answered || self.sent >= after;
         if let Some((_, lasting)) = self.mishaps.stall.take_if(|(after, _)| reached(*after)) {
@@ -288,8 +283,7 @@ impl Reply {
         self.mishaps.ping && !wire::ping(&self.route).is_empty()
     }
 
-    /// An event as it goes out: with a comment before it and other line ends, if the script has
-    /// these faults.
+    /// An event as it goes out: with the comment and the line ends of the script's faults.
     fn write(&self, when: When, event: Vec<u8>, tokens: u32, last: bool) -> Step {
         Step { when, action: Action::Write { bytes: self.dressed(event).into(), tokens, last } }
     }
@@ -336,7 +330,6 @@ pub(super) fn ending(breaks: Option<Breakdown>, length: usize) -> (usize, usize,
     }
 }
 
-/// A reply in one piece.
 pub(super) struct Whole {
     pub route: Route,
     pub answer: Answer,

@@ -54,7 +54,6 @@ pub(super) fn response(
     response
 }
 
-/// The reply to a gRPC call that fails with this status.
 pub(super) fn failed_call(code: u32, message: &str) -> Response<ReplyBody> {
     let content_type = HeaderValue::from_static(grpc::CONTENT_TYPE);
     let mut reply = response(200, Some(content_type), ReplyBody::Ready(None));

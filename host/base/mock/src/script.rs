@@ -32,8 +32,7 @@ pub struct Script {
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
-    /// The number of first requests that are answered later by `cold_delay`, as while an engine
-    /// compiles.
+    /// The number of first requests that `cold_delay` delays, as while an engine compiles.
     pub cold_requests: u32,
     /// The time by which their first token is later.
     pub cold_delay: Span,
@@ -45,24 +44,19 @@ pub struct Script {
     /// Answers many requests in one batch, whose steps decide when tokens come: see [`simulator`].
     /// It contradicts `ttft`, `itl`, `spread` and `max_concurrency`.
     pub batching: Option<Parameters>,
-    /// Tokens per event. The first token always comes alone, as with vLLM's `--stream-interval`, so
-    /// TTFT and the time of the last token do not depend on this; an event is sent when its last
-    /// token is due.
+    /// Tokens per event after the first token, as with vLLM's `--stream-interval`. An event is sent
+    /// when its last token is due, so TTFT and the time of the last token do not depend on this.
     pub tokens_per_chunk: NonZeroU32,
     /// Tokens in an answer if its request sets no limit and its text has no end of its own.
     pub output_tokens: u32,
     /// The answer ends by itself after this many tokens, unless the request sets `ignore_eos`
     /// or asks for more with `min_tokens`.
     pub stop_after: Option<u32>,
-    /// The text of the answers.
     pub answer: AnswerText,
     /// The number of tokens at the start of a chat's answer that are reasoning.
     pub reasoning_tokens: u32,
-    /// The name of the reasoning field.
     pub reasoning_field: ReasoningField,
-    /// The time when a chat stream sends the chunk that has a role but no text.
     pub role_chunk: RoleChunk,
-    /// The place where the OpenAI routes report token counts.
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,
@@ -77,12 +71,10 @@ pub struct Script {
     pub api_key: Option<String>,
     /// The models to serve; requests for others are refused. Empty: every name is accepted.
     pub models: Vec<String>,
-    /// Maximum number of requests processed at a time; further ones wait for a slot in order of
-    /// arrival.
+    /// Maximum number of requests processed at a time; further ones wait in order of arrival.
     pub max_concurrency: Option<NonZeroUsize>,
     /// Maximum number of tokens in a prompt and its answer together.
     pub context_limit: NonZeroU32,
-    /// The time when a stream's HTTP headers are sent.
     pub headers: Headers,
     /// The faults. Of several that end a reply, the first in the script counts.
     pub faults: Vec<Fault>,
@@ -92,7 +84,6 @@ pub struct Script {
     pub routes: Vec<ScriptedRoute>,
     /// The events of streamed replies of OpenAI's routes, instead of generated answers.
     pub transcript: Option<Transcript>,
-    /// A pause of the whole server.
     pub pause: Option<Pause>,
 }
 
@@ -187,26 +178,18 @@ model::names! {
 /// Token counts that only some engines report. An absent count is not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Tokens that speculative decoding proposed.
     pub draft_tokens: Option<u32>,
-    /// Of these, tokens that were accepted.
     pub accepted_draft_tokens: Option<u32>,
-    /// Image tokens of the prompt.
     pub input_image_tokens: Option<u32>,
-    /// Video tokens of the prompt.
     pub input_video_tokens: Option<u32>,
-    /// Audio tokens of the prompt.
     pub input_audio_tokens: Option<u32>,
-    /// Audio tokens of the answer.
     pub output_audio_tokens: Option<u32>,
-    /// Number of steps of speculative decoding that accepted 0, 1, 2, … tokens; empty if the engine
-    /// does not report its steps.
+    /// Number of steps that accepted 0, 1, 2, … drafted tokens; empty if steps are not reported.
     pub steps_by_accepted: Vec<u32>,
 }
 
 impl Counts {
-    /// The steps of speculative decoding, with defaults for the numbers of proposed and accepted
-    /// tokens.
+    /// The steps of speculative decoding; proposed and accepted tokens have defaults.
     pub(super) fn steps(&self) -> Option<Steps> {
         let list = &self.steps_by_accepted;
         let most = u64::try_from(list.len()).ok()?.checked_sub(1)?;
@@ -222,7 +205,6 @@ impl Counts {
     }
 }
 
-/// The steps of speculative decoding, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     pub steps: u64,
@@ -269,14 +251,12 @@ impl Default for Script {
     }
 }
 
-/// The reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     #[error("cannot read the script {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Wrong(#[from] ScenarioError),
-    /// A value that cannot be played.
     #[error("the script's `{key}` is wrong: {message}")]
     Value { key: &'static str, message: String },
 }
@@ -338,12 +318,10 @@ impl Script {
         Ok(())
     }
 
-    /// True if requests for `model` are answered.
     pub(super) fn serves(&self, model: &str) -> bool {
         self.models.is_empty() || self.models.iter().any(|served| served == model)
     }
 
-    /// The models that `/v1/models` lists.
     pub(super) fn listed_models(&self) -> Vec<&str> {
         if self.models.is_empty() {
             return vec!["mock"];
@@ -352,7 +330,6 @@ impl Script {
     }
 }
 
-/// The reason why a script with a batch sets no times.
 const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decide when tokens come";
 
 impl FromStr for Script {

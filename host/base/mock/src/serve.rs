@@ -59,13 +59,11 @@ const BODY_LIMIT: usize = 256 << 20;
 /// Memory that a body of unstated length takes at first from the memory for bodies, in bytes.
 const UNSTATED: usize = 1 << 20;
 
-/// The connection is closed without a reply.
 #[derive(Debug, thiserror::Error)]
 #[error("no reply is given")]
 struct HangUp;
 
-/// Listens on an address with room for thousands of clients that connect at once.
-/// Port 0 lets the system choose one.
+/// Listens on an address with room for thousands of clients at once; port 0 is any free one.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -100,11 +98,9 @@ pub async fn serve_tls(
     accept(listener, Some(tls), Engines::One(engine), shutdown).await;
 }
 
-/// The engine, or engines, that answer at an address.
 #[derive(Clone)]
 enum Engines {
     One(Arc<Engine>),
-    /// Several, below base paths.
     Many(Arc<Mounts>),
 }
 
@@ -123,8 +119,7 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if !full(connections.len()) => match accepted {
                 Ok((stream, _)) => {
-                    // Without it small events wait for acknowledgements; a socket that refuses is
-                    // about to fail anyway.
+                    // Else small events wait for acknowledgements; a refusing socket fails anyway.
                     let _ = stream.set_nodelay(true);
                     let fate = Arc::new(Fate::default());
                     fate.secure.store(tls.is_some(), Relaxed);
@@ -140,8 +135,7 @@ async fn accept(
                         }
                     });
                 }
-                // Out of descriptors, or a client that was gone before it was accepted: try again
-                // soon.
+                // Out of descriptors, or a client that left before it was accepted: try again.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
         }
@@ -279,8 +273,7 @@ async fn answer(
     let mishaps = Mishaps::new(&engine.script.faults, record.number());
     if mishaps.goodbye {
         fate.goodbye.notify_one();
-        // The connection must know it before the reply begins, because the reply's head tells the
-        // client.
+        // The reply's head tells the client, so the connection must know it first.
         tokio::task::yield_now().await;
     }
     let not_before = received + mishaps.slow_headers;
@@ -311,7 +304,6 @@ async fn answer(
 struct Complete {
     route: Route,
     content_type: String,
-    /// Its body, and the room that it takes.
     body: (Bytes, OwnedSemaphorePermit),
     received: Instant,
     record: Record,
@@ -516,7 +508,6 @@ fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<Repl
     response(refusal.status, Some(content_type), body)
 }
 
-/// A TCP connection that can end in a reset.
 struct Socket {
     stream: TcpStream,
     fate: Arc<Fate>,

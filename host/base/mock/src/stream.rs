@@ -20,23 +20,19 @@ use super::pace::{Clock, Slot, Turn};
 use super::record::Record;
 use super::reply::{Action, Reply, Step, When, Whole, ending};
 
-/// An error: the script breaks the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the script cuts this reply")]
 pub(super) struct Cut;
 
 #[derive(Debug, Default)]
 pub(super) struct Fate {
-    /// It is closed with a reset.
     pub reset: AtomicBool,
-    /// It takes no further request.
     pub goodbye: Notify,
     pub secure: AtomicBool,
 }
 
 pub(super) enum Steps {
     Streamed(Box<Reply>),
-    /// Of a reply in one piece.
     Whole {
         /// The reply until its steps are known.
         reply: Option<Box<Whole>>,
@@ -47,7 +43,6 @@ pub(super) enum Steps {
 }
 
 impl Steps {
-    /// Of a reply in one piece.
     pub fn whole(reply: Whole) -> Self {
         Steps::Whole { reply: Some(Box::new(reply)), steps: VecDeque::new(), length: 0 }
     }
@@ -102,7 +97,6 @@ pub(super) struct Timed {
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,
-    /// Fields after the last piece.
     pub trailers: Option<HeaderMap>,
 }
 
@@ -139,12 +133,10 @@ impl Timed {
         }
     }
 
-    /// Waits until the first step is due, so that the reply's head goes out with it.
     pub(crate) async fn until_first_step(&mut self) {
         std::future::poll_fn(|cx| self.poll_due(cx)).await;
     }
 
-    /// The record, for events before the first step.
     pub fn record(&mut self) -> &mut Record {
         &mut self.record
     }
@@ -184,7 +176,6 @@ impl Timed {
         self.sleep.as_mut().poll(cx)
     }
 
-    /// The time when the engine begins with the request.
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         if let Some(start) = self.start {
             return Poll::Ready(start);
@@ -243,11 +234,8 @@ impl Timed {
 }
 
 pub(super) enum ReplyBody {
-    /// Bytes that are already there.
     Ready(Option<Bytes>),
-    /// Bytes that are already there, and the fields after them.
     Called(Option<Bytes>, Option<HeaderMap>),
-    /// Bytes that are sent at their times.
     Timed(Box<Timed>),
 }
 

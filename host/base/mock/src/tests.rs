@@ -1,5 +1,4 @@
-//! The mock engine over an in-memory pipe on a clock that moves only when nothing else can:
-//! every instant is exact.
+//! The mock engine over an in-memory pipe on a paused clock: every instant is exact.
 
 mod batching;
 mod control;
@@ -30,7 +29,6 @@ use crate::truth::End;
 use crate::{Mounts, Page, listen, serve, serve_mounts};
 use model::units::Nanos;
 
-/// A reply as a client saw it.
 struct ClientReply {
     status: StatusCode,
     headers: HeaderMap,
@@ -60,7 +58,6 @@ impl ClientReply {
         body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
     }
 
-    /// The time when pieces were read, in milliseconds.
     fn at_ms(&self) -> Vec<f64> {
         self.pieces.iter().map(|(at, _)| at.as_millis_f64()).collect()
     }
@@ -128,7 +125,6 @@ async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> ClientReply {
     send(engine, request).await.unwrap()
 }
 
-/// A streamed completion of this number of tokens.
 async fn complete(engine: &Arc<Engine>, tokens: u32) -> ClientReply {
     let body = format!(r#"{{"prompt":"hello","max_tokens":{tokens},"stream":true}}"#);
     post(engine, "/v1/completions", &body).await
@@ -304,10 +300,8 @@ async fn chunks_are_like_vllms() {
         ]
     );
     assert_eq!(values[0]["object"], "transcription.chunk");
-    assert_eq!(
-        values[3]["usage"],
-        json!({"prompt_tokens": 25, "total_tokens": 30, "completion_tokens": 5})
-    );
+    let expected = json!({"prompt_tokens": 25, "total_tokens": 30, "completion_tokens": 5});
+    assert_eq!(values[3]["usage"], expected);
     let whole = transcribe(&engine, &[("response_format", "text")]).await;
     assert_eq!(whole.body(), r#"{"text":"Hi é","usage":{"type":"duration","seconds":1}}"#);
 }
@@ -335,10 +329,8 @@ async fn events_are_like_openais() {
     let whole = transcribe(&engine, &[("prompt", "Hello")]).await;
     assert_eq!(whole.body(), json!({"text": "Hello", "usage": usage}).to_string());
     let text = transcribe(&engine, &[("prompt", "Hello"), ("response_format", "text")]).await;
-    assert_eq!(
-        (text.body().as_str(), text.content_type()),
-        ("Hello\n", "text/plain; charset=utf-8")
-    );
+    assert_eq!(text.body(), "Hello\n");
+    assert_eq!(text.content_type(), "text/plain; charset=utf-8");
     let verbose =
         transcribe(&engine, &[("prompt", "Hello"), ("response_format", "verbose_json")]).await;
     let verbose: Value = serde_json::from_str(&verbose.body()).unwrap();
@@ -366,7 +358,6 @@ fn value(got: &ClientReply) -> Value {
     serde_json::from_str(&got.body()).unwrap()
 }
 
-/// The path of a URL that a reply names.
 fn path(prediction: &Value, which: &str) -> String {
     let url = prediction["urls"][which].as_str().unwrap();
     url.strip_prefix("http://localhost").unwrap().to_owned()
@@ -447,10 +438,8 @@ async fn faults_hit_each_of_the_requests() {
         get(&engine, &path(&prediction, "stream")).await
     };
     let failed = streamed().await.body();
-    assert!(
-        failed.contains("event: output\n") && failed.contains("event: error\ndata: {"),
-        "{failed}"
-    );
+    assert!(failed.contains("event: output\n"), "{failed}");
+    assert!(failed.contains("event: error\ndata: {"), "{failed}");
     assert!(streamed().await.ended.is_err());
     assert_eq!(streamed().await.status, 404);
     let polled = async || {

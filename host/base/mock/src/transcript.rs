@@ -35,13 +35,10 @@ pub struct Moment {
     /// Output tokens that the chunk's `usage` reports; without `delta` the chunk has no choice.
     pub usage: Option<u32>,
     pub comment: Option<String>,
-    /// Bytes as they stand here.
     pub raw: Option<String>,
-    /// The end marker.
     #[serde(default)]
     pub done: bool,
     pub cut: Option<Breaks>,
-    /// The tokens that it brings.
     #[serde(default)]
     pub tokens: u32,
     /// The time of its second half: the event is cut in two.
@@ -50,27 +47,21 @@ pub struct Moment {
     pub cut_in: Option<String>,
 }
 
-/// The way a connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Breaks {
-    /// With an orderly close in the middle of the reply.
     Close,
-    /// With a TCP reset.
     Reset,
 }
 
-/// Values that all events of one reply share.
 pub(super) struct ReplyFacts<'a> {
     pub id: String,
     pub created: u64,
     pub model: &'a str,
     pub prompt_tokens: u32,
-    /// True on the route of chats.
     pub chat: bool,
 }
 
-/// A part of an event that goes out in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub at: Duration,
@@ -123,7 +114,6 @@ impl Transcript {
 }
 
 impl Moment {
-    /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let is_chunk = self.delta.is_some() || self.usage.is_some();
         let kinds =
@@ -148,7 +138,6 @@ impl Moment {
             .then(|| "`cut-in` needs `rest-at`, the time of the second half".to_owned())
     }
 
-    /// Its bytes, before they are cut.
     fn bytes(&self, facts: &ReplyFacts<'_>) -> Vec<u8> {
         if let Some(comment) = &self.comment {
             return format!(": {comment}\n\n").into_bytes();
@@ -212,7 +201,6 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         [self.after, self.lasting].into_iter().find_map(|span| possible_span(span).err())
     }

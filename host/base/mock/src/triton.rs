@@ -6,7 +6,6 @@
 
 use prost::Message;
 
-/// The method that streams answers.
 pub(super) const STREAM: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 /// The path of the service, before the names of its methods.
 pub(super) const SERVICE: &str = "/inference.GRPCInferenceService/";
@@ -78,7 +77,6 @@ pub(super) struct StreamResponse {
 }
 
 impl InferRequest {
-    /// The input of this name, and its raw contents.
     fn input(&self, name: &str) -> Option<(&Tensor, &[u8])> {
         let at = self.inputs.iter().position(|input| input.name == name)?;
         let raw = self.raw_input_contents.get(at).map_or(&[][..], Vec::as_slice);

@@ -20,18 +20,14 @@ use model::units::Nanos;
 pub struct Truth {
     /// Its number in order of arrival, from 0; faults are chosen by this number.
     pub number: u64,
-    /// The route that it used.
     pub path: Cow<'static, str>,
     /// The HTTP status of the reply; absent if there was none.
     pub status: Option<u16>,
     /// Tokens of the prompt; absent if the request was not understood.
     pub prompt_tokens: Option<u32>,
-    /// The number of tokens that the answer was to have.
     pub output_tokens: Option<u32>,
-    /// The time when the request was complete.
     pub received: Nanos,
-    /// The time when the engine began to process it: later than `received` if it waited for a slot,
-    /// or for a step to end.
+    /// The begin of its processing: later than `received` if it waited for a slot or a step.
     pub started: Option<Nanos>,
     /// The batch's record; absent unless the script has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +51,6 @@ pub struct Truth {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WrittenBytes {
-    /// Whole characters.
     Text(String),
     /// Hexadecimal digits of bytes that begin or end within a character.
     Hex(String),
@@ -98,12 +93,10 @@ pub enum End {
     Refused,
     /// With an error inside the reply, or without its end, by a fault of the script.
     Broken,
-    /// The client went away first.
     #[default]
     Abandoned,
 }
 
-/// The engine's own timings of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timings {
     /// From its arrival to the stated beginning of work on it.

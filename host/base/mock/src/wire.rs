@@ -19,7 +19,6 @@ use crate::answer::Answer;
 use crate::truth::Timings;
 use bytes::{PING, json, put};
 
-/// The writer for a request's dialect.
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
     match &ask.route {
         Route::Completions | Route::Chat => Box::new(openai::OpenAi::new(script, ask, head)),
@@ -65,7 +64,6 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
     out
 }
 
-/// An error as an event inside a reply that began as a success.
 pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     let Refusal { status, kind, message, param } = refusal;
     if let Route::Scripted(dialect) = route {
@@ -146,7 +144,6 @@ pub(super) trait Wire: Send {
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
     /// The event that holds usage and no choice; empty if there is none.
     fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
-    /// The end marker.
     fn done(&self, _: &Answer, out: &mut Vec<u8>) {
         out.extend(DONE);
     }
@@ -158,7 +155,6 @@ pub(super) trait Wire: Send {
     }
 }
 
-/// Values that all parts of one reply share.
 pub(super) struct Head<'a> {
     /// The request's number, from which its id is made.
     pub number: u64,
@@ -166,7 +162,6 @@ pub(super) struct Head<'a> {
     pub created: u64,
     /// The default model, if the request names none.
     pub model: &'a str,
-    /// Tokens of the prompt that were in the prefix cache.
     pub cached_tokens: u32,
 }
 

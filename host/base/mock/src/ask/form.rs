@@ -70,7 +70,6 @@ fn boundary(content_type: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a part and of its file.
 fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
     let head = str::from_utf8(head).map_err(|_| "the head of a part is not UTF-8".to_owned())?;
     let disposition = head.split("\r\n").find_map(|line| {
@@ -107,17 +106,15 @@ fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
 mod tests {
     use super::*;
 
-    /// As httpx 0.28, the library of OpenAI's own client, wrote it.
     const HTTPX: &[u8] = include_bytes!("../captures/form-httpx.bin");
-    /// As curl 7.88 wrote it.
     const CURL: &[u8] = include_bytes!("../captures/form-curl.bin");
 
-    /// The content type in the first line, and the body behind it.
     fn captured(capture: &'static [u8]) -> (&'static str, &'static [u8]) {
         let end = find(capture, b"\n").unwrap();
         (str::from_utf8(&capture[..end]).unwrap(), &capture[end + 1..])
     }
 
+    /// Forms as httpx 0.28 (the library of OpenAI's own client) and as curl 7.88 wrote them.
     #[test]
     fn forms_of_other_clients_are_read() {
         for (capture, file_name) in [(HTTPX, "a \"b\".wav"), (CURL, "sound.wav")] {

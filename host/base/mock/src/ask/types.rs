@@ -10,7 +10,6 @@ use crate::dialect::Dialect;
 use crate::script::{Generate, Script, Transcriptions};
 use crate::triton;
 
-/// A route that generates text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Route {
     Completions,
@@ -22,9 +21,7 @@ pub(crate) enum Route {
     Generate(Generate),
     /// Triton's call `ModelStreamInfer`, with answers of this form.
     Triton(TritonForm),
-    /// A route of Replicate's predictions.
     Prediction(PredictionRequest),
-    /// A route that the script defines.
     Scripted(Arc<Dialect>),
 }
 
@@ -61,7 +58,6 @@ pub(crate) struct Ask {
     pub stream: bool,
     pub model: Option<String>,
     pub prompt_tokens: u32,
-    /// A hash of the whole prompt.
     pub prompt_hash: u64,
     /// Hashes of the prompt's beginnings, for the prefix cache.
     pub prefixes: Vec<u64>,
@@ -76,7 +72,6 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// A request for an answer to a prompt, and nothing else.
     pub fn new(route: Route, prompt: PromptSummary) -> Self {
         Ask {
             route,
@@ -96,7 +91,6 @@ impl Ask {
     }
 }
 
-/// The reason why a request is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub status: u16,
@@ -130,12 +124,10 @@ impl Refusal {
         Refusal::new(503, "ServiceUnavailableError", "The request queue is full.", None)
     }
 
-    /// The key is missing, or another.
     pub fn unauthorized() -> Self {
         Refusal::new(401, "AuthenticationError", "Unauthorized", None)
     }
 
-    /// An error of the engine's own.
     pub fn internal(status: u16) -> Self {
         let message =
             "EngineCore encountered an issue. See stack trace (above) for the root cause.";
@@ -159,7 +151,6 @@ impl Sound {
     }
 }
 
-/// The form of a reply that is not streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyForm {
     Json,
@@ -167,7 +158,6 @@ pub(crate) enum ReplyForm {
     Text,
 }
 
-/// The form of a reply of sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpeechForm {
     pub is_wav: bool,
@@ -181,29 +171,23 @@ pub(crate) struct TritonForm {
     /// True if an answer in one piece repeats its prompt.
     pub has_input: bool,
     pub has_finish: bool,
-    /// True if tokens of the prompt are counted.
     pub has_input_tokens: bool,
-    /// True if tokens of the answer are counted.
     pub has_output_tokens: bool,
 }
 
-/// A request of the predictions API.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PredictionRequest {
     /// Creates a prediction, at a server with this origin.
     Create(String),
-    /// The state of a prediction.
     Look(Arc<Job>),
     /// Its output as it comes.
     Stream(Arc<Job>),
-    /// A prediction that does not exist.
     Unknown,
 }
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Job {
     pub id: String,
-    /// The origin of its URLs.
     pub origin: String,
     /// The number of the request that created it.
     pub number: u64,
@@ -213,7 +197,6 @@ pub(crate) struct Job {
 }
 
 impl PredictionRequest {
-    /// The prediction, if it exists already.
     pub fn job(&self) -> Option<&Arc<Job>> {
         match self {
             PredictionRequest::Look(job) | PredictionRequest::Stream(job) => Some(job),

@@ -6,8 +6,7 @@
 /// The end of the names of events that report an error.
 const EXCEPTION: &str = "Exception";
 
-/// Appends an event: each of its lines is a message, with its name before the first space and its
-/// payload after it.
+/// Appends an event: each line is a message, its name before the first space, then its payload.
 pub(super) fn put(event: &[u8], out: &mut Vec<u8>) {
     for line in event.split(|byte| *byte == b'\n') {
         if let Some((name, payload)) = parts(line) {
@@ -16,7 +15,6 @@ pub(super) fn put(event: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// True if every line of an event is a message.
 pub(super) fn is_event(event: &[u8]) -> bool {
     event.split(|byte| *byte == b'\n').all(|line| line.is_empty() || parts(line).is_some())
 }

@@ -50,7 +50,6 @@ const KEYS: [&str; 11] = [
     "error-event",
 ];
 
-/// The `[[route]]` tables of a script.
 pub(crate) fn routes(root: &mut Reader<'_, '_>) -> Vec<ScriptedRoute> {
     let routes = root.tables("route", |t, place| {
         let route = route(t, &place)?;

@@ -66,7 +66,6 @@ use Value::{
 /// The stage of a reply that a template belongs to, which decides the values that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// Before the first token.
     Before,
     During,
     /// The last event with tokens, and after it.
@@ -97,7 +96,6 @@ enum Part {
     Value(Value),
 }
 
-/// The values of the placeholders in one place.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Values<'a> {
     pub text: &'a str,
@@ -155,7 +153,6 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// True if it has a line end of its own.
     pub(crate) fn has_line_end(&self) -> bool {
         let breaks =
             |part: &Part| matches!(part, Part::Literal(text) if text.contains(['\n', '\r']));
@@ -169,7 +166,6 @@ impl Template {
         form
     }
 
-    /// Appends the text with the values in their places.
     pub fn write(&self, values: &Values<'_>, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -259,11 +255,9 @@ mod tests {
 
     #[test]
     fn errors_name_an_unknown_placeholder_of_a_template() {
+        let names = "{index} {id} {model} {input-tokens} {cached-tokens}";
         let error = Template::read("{txt}", Stage::Before).unwrap_err();
-        assert_eq!(
-            error,
-            "`{txt}` is not a placeholder; use one of {index} {id} {model} {input-tokens} {cached-tokens}"
-        );
+        assert_eq!(error, format!("`{{txt}}` is not a placeholder; use one of {names}"));
         let error = Template::read("{finish}", Stage::During).unwrap_err();
         assert!(error.starts_with("`{finish}` is not valid here"), "{error}");
     }

@@ -25,7 +25,6 @@ pub(super) enum Dialect {
     OpenAi,
 }
 
-/// The messages of a client so far.
 #[derive(Default)]
 pub(super) struct ClientInput {
     dialect: Dialect,
@@ -109,7 +108,6 @@ impl ClientInput {
         Ok(Vec::new())
     }
 
-    /// Takes the session of an OpenAI client.
     fn open(&mut self, session: &Value) {
         self.dialect = Dialect::OpenAi;
         let modalities = session.get("output_modalities").and_then(Value::as_array);
@@ -131,7 +129,6 @@ impl ClientInput {
         u32::try_from(tokens).unwrap_or(u32::MAX)
     }
 
-    /// The request that the input makes.
     pub fn ask(&mut self) -> Ask {
         let summary = std::mem::take(&mut self.summary);
         let ask = Ask::new(Route::Chat, summary);
@@ -145,7 +142,6 @@ impl ClientInput {
     }
 }
 
-/// The first event of a connection.
 pub(super) fn created(number: u64) -> Value {
     let id = format!("sess-{:016x}", model::random::mix(number));
     json!({ "type": "session.created", "id": id, "session": { "id": id, "type": "realtime" } })
@@ -188,7 +184,6 @@ impl Events {
         })
     }
 
-    /// The events of a piece with this number of tokens.
     pub fn piece(&self, text: &str, tokens: u32) -> Vec<Value> {
         let delta = |kind: &str, delta: &str| json!({ "type": kind, "response_id": self.id, "delta": delta });
         match (self.dialect, self.has_sound) {

@@ -146,7 +146,6 @@ fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
     is_there.then_some(parameters)
 }
 
-/// Sets a parameter from a text or a number.
 fn parameter(t: &mut Reader<'_, '_>, name: &'static str, parameters: &mut Parameters) {
     let Some(located) = t.own::<toml::Value>(name) else { return };
     let value = match located.value {

@@ -1,5 +1,4 @@
-//! Requests that are answered in one batch: compared with the simulator's results for the same
-//! requests.
+//! Requests that are answered in one batch, compared with the simulator's results.
 
 use std::time::Duration;
 
@@ -365,8 +364,7 @@ slot = 3
     assert_eq!(mistakes, wanted);
     let text = "batching = 'slots=4'".parse::<Script>().unwrap_err();
     assert!(text.to_string().contains("expected a table, under [batching]"), "{text}");
-    let error = Script { batching: Some(Parameters::default()), spread: 0.1, ..Script::default() }
-        .check()
-        .unwrap_err();
+    let script = Script { batching: Some(Parameters::default()), spread: 0.1, ..Script::default() };
+    let error = script.check().unwrap_err();
     assert!(error.to_string().contains("the script's `spread` is wrong"), "{error}");
 }

@@ -52,7 +52,6 @@ async fn other_routes_answer_as_engines_do() {
     assert_eq!(post(&engine, "/health", "").await.status, 405);
 }
 
-/// A prompt of `length` equal bytes.
 async fn ask(engine: &Arc<Engine>, length: usize) -> ClientReply {
     let body = format!(r#"{{"prompt":"{}","max_tokens":2}}"#, "p".repeat(length));
     post(engine, "/v1/completions", &body).await

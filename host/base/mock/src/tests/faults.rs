@@ -14,10 +14,8 @@ async fn an_http_error_comes_instead_of_a_reply() {
     let got = complete(&engine, 2).await;
     assert_eq!((got.status.as_u16(), got.content_type()), (500, "application/json"));
     let error: serde_json::Value = serde_json::from_str(&got.body()).unwrap();
-    assert_eq!(
-        (&error["error"]["code"], &error["error"]["type"]),
-        (&500.into(), &"InternalServerError".into())
-    );
+    assert_eq!(error["error"]["code"], 500);
+    assert_eq!(error["error"]["type"], "InternalServerError");
     assert_eq!(complete(&engine, 2).await.status, 200);
     assert_eq!(engine.truths()[1].end, End::Refused);
     let engine = faulty("kind = 'http-error', status = 429, retry-after = '3s'");
@@ -34,10 +32,7 @@ async fn a_web_page_comes_instead_of_a_reply() {
     assert_eq!(get(&engine, "/v1/models").await.content_type(), "application/json");
     let engine = faulty("kind = 'html', status = 502");
     let got = complete(&engine, 2).await;
-    assert_eq!(
-        (got.status, got.content_type()),
-        (StatusCode::BAD_GATEWAY, "text/html; charset=utf-8")
-    );
+    assert_eq!((got.status.as_u16(), got.content_type()), (502, "text/html; charset=utf-8"));
     let everywhere = faulty("kind = 'html'");
     assert_eq!(get(&everywhere, "/v1/models").await.content_type(), "text/html; charset=utf-8");
 }
@@ -57,9 +52,8 @@ async fn the_engine_says_goodbye() {
 #[tokio::test(start_paused = true)]
 async fn the_engine_hangs_up_without_a_reply() {
     let engine = faulty("kind = 'hang-up'");
-    let request =
-        Request::post("/v1/completions").body(Full::new(Bytes::from(r#"{"prompt":"x"}"#)));
-    let error = send(&engine, request.unwrap()).await.err().unwrap();
+    let request = Request::post("/v1/completions").body(Full::from(r#"{"prompt":"x"}"#)).unwrap();
+    let error = send(&engine, request).await.err().unwrap();
     assert!(error.is_incomplete_message(), "{error:?}");
     let truth = &engine.truths()[0];
     assert_eq!((truth.end, truth.status), (End::Refused, None));
@@ -84,12 +78,8 @@ async fn an_error_comes_in_band() {
     assert!(got.ended.is_ok());
     let truth = &engine.truths()[0];
     assert_eq!((truth.end, truth.tokens_sent()), (End::Broken, 2));
-    assert!(
-        get(&engine, "/metrics")
-            .await
-            .body()
-            .contains(r#"finished_reason="error",model_name="mock"} 1.0"#)
-    );
+    let page = get(&engine, "/metrics").await.body();
+    assert!(page.contains(r#"finished_reason="error",model_name="mock"} 1.0"#), "{page}");
 
     let whole = post(&engine, "/v1/completions", r#"{"prompt":"x"}"#).await;
     assert_eq!(whole.status, 200);

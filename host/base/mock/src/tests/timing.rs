@@ -95,7 +95,6 @@ async fn events_that_are_due_together_are_written_apart() {
     assert_eq!(*end, "0\r\n\r\n");
 }
 
-/// A pipe that remembers each write.
 struct Tap {
     io: DuplexStream,
     writes: Arc<Mutex<Vec<Vec<u8>>>>,

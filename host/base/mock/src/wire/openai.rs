@@ -19,11 +19,9 @@ pub(super) struct OpenAi {
     /// Further counts of the prompt: cached tokens, where the script has a cache, and the script's
     /// own.
     of_prompt: Vec<(&'static str, u32)>,
-    /// The script's own counts of the answer.
     of_answer: Vec<(&'static str, u32)>,
     /// From `data: {` to the opening of `choices`.
     event_head: String,
-    /// The same of a whole reply.
     whole_head: String,
     reasoning_key: &'static str,
     /// Usage in every event that holds a choice.
@@ -193,7 +191,6 @@ fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'sta
     known.filter_map(|(name, count)| Some((name, count?))).collect()
 }
 
-/// Counts as an object, null where there are none.
 fn put_details(counts: &[(&'static str, u32)], out: &mut Vec<u8>) {
     let object =
         counts.iter().map(|(name, count)| ((*name).to_owned(), serde_json::Value::from(*count)));

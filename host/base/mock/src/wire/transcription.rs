@@ -141,7 +141,6 @@ impl Wire for OpenAi {
     }
 }
 
-/// A whole reply with its one segment.
 fn verbose(answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
     let text = json(&answer.content());
     put!(
