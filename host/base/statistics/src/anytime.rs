@@ -61,7 +61,6 @@ mod tests {
     use super::*;
     use simulator::Random;
 
-    /// Numbers of values, and their quantiles.
     const REFERENCE: [(usize, f64); 5] = [
         (3, 13.221_902_3),
         (4, 6.538_232_07),

@@ -53,7 +53,6 @@ pub fn design_effect(shown: &[bool]) -> (f64, u32) {
     }
 }
 
-/// The share of each batch that shows the event.
 fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
     let many = shown.len();
     (0..batches)

@@ -74,12 +74,10 @@ impl Layout {
         }
     }
 
-    /// The number of requests in the fill.
     pub fn fill(&self) -> u64 {
         self.fill
     }
 
-    /// The number of blocks after the fill.
     pub fn blocks(&self) -> usize {
         self.blocks as usize
     }
@@ -88,7 +86,6 @@ impl Layout {
         self.fill.min(FILL) as usize
     }
 
-    /// The block of the request at a place in the order of indexes; the fill's come first.
     fn at(&self, place: u64) -> usize {
         if place < self.fill {
             return (place * self.fills() as u64 / self.fill) as usize;
@@ -98,7 +95,6 @@ impl Layout {
         self.fills() + (block as u64).min(self.blocks - 1) as usize
     }
 
-    /// The block of the request of an index.
     fn block(&self, index: u64) -> usize {
         let into = index.saturating_sub(self.first);
         let place = u128::from(into) * u128::from(self.requests) / u128::from(self.span);
@@ -106,7 +102,6 @@ impl Layout {
     }
 }
 
-/// Samples of a metric on the way.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     layout: Layout,
@@ -121,7 +116,6 @@ pub struct Blocks {
 enum Store {
     /// The value in whole steps, and in the lowest bits its block.
     Samples(Vec<u64>),
-    /// Counts by cell and block.
     Cells(HashMap<u64, Box<[u32]>>),
 }
 
@@ -136,7 +130,6 @@ impl Blocks {
         }
     }
 
-    /// Adds the sample of the request of an index.
     pub fn add(&mut self, index: u64, sample: f64) {
         let (block, value) = (self.layout.block(index), self.steps(sample));
         let (sum, count) = &mut self.sums[block];
@@ -164,8 +157,7 @@ impl Blocks {
         ((sample * self.scale).round().max(0.0) as u64).min(u64::MAX >> NAME)
     }
 
-    /// The mean of each block of the fill, in order, and of each block after it; blocks without
-    /// samples are left out.
+    /// The mean of each block with samples, in order: of the fill, and of the time after it.
     pub(crate) fn means(&self) -> [Vec<f64>; 2] {
         let means = |sums: &[(u128, u64)]| {
             let held = sums.iter().filter(|(_, count)| *count > 0);
@@ -195,12 +187,10 @@ impl Blocks {
         Some([deviation(&means) / whole, deviation(&shares) * width / 0.2 / median])
     }
 
-    /// The number of samples that are of the fill.
     pub(crate) fn fill_requests(&self) -> u64 {
         self.sums[..self.layout.fills()].iter().map(|(_, count)| *count).sum()
     }
 
-    /// The share of the samples that are of the fill.
     pub(crate) fn fill_share(&self) -> f64 {
         let all: u64 = self.sums.iter().map(|(_, count)| *count).sum();
         self.fill_requests() as f64 / all.max(1) as f64
@@ -220,8 +210,7 @@ impl Blocks {
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
-    /// For each block after the fill that has samples, the number above a value and the number of
-    /// all.
+    /// For each block after the fill with samples, the number above a value and of all.
     fn counts_above(&self, value: f64) -> Vec<(u64, u64)> {
         let above = self.above(self.steps(value)).into_iter().zip(&self.sums);
         let after = above.skip(self.layout.fills()).map(|(above, (_, count))| (above, *count));
@@ -303,7 +292,6 @@ fn count_in(cells: &mut HashMap<u64, Box<[u32]>>, blocks: usize, value: u64, blo
     counts[block] = counts[block].saturating_add(1);
 }
 
-/// The cell of a value: its leading bits.
 fn key(value: u64) -> u64 {
     leading(value, BITS).0
 }

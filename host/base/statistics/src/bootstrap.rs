@@ -18,7 +18,6 @@ use crate::difference::{Estimate, RunVariation, StandardError};
 use crate::interval::{Interval, LEVEL};
 use crate::{Ranked, Sorted, dependence, student};
 
-/// The number of resamples for an interval.
 pub const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x636f_6d70;
 

@@ -26,8 +26,7 @@ const HALVINGS: u32 = 50;
 /// Distance from the middle, in deviations, within which the approximation is not computed.
 const MIDDLE: f64 = 1e-3;
 
-/// The 95 % interval of the mean of clusters of values between the two ends of a scale. `None`
-/// without values.
+/// The 95 % interval of the mean of clusters of values on a scale. `None` without values.
 pub fn interval(clusters: &[Cluster], scale: [f64; 2]) -> Option<Interval> {
     let mean = Mean::from_clusters(clusters)?.mean;
     let values: u64 = clusters.iter().map(|own| own.count).sum();
@@ -47,8 +46,7 @@ pub fn interval(clusters: &[Cluster], scale: [f64; 2]) -> Option<Interval> {
     })
 }
 
-/// The probability that the sum of independent exponential numbers, each times its part, is at most
-/// zero.
+/// The probability that a sum of exponential numbers, each times its part, is at most zero.
 fn below_zero(parts: &[f64]) -> f64 {
     let least = parts.iter().copied().fold(f64::INFINITY, f64::min);
     let most = parts.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,6 +1,5 @@
-//! Samples counted by value and block: percentiles of any mixture of the blocks can be read off it
-//! without going over the samples again. Of values that are kept exactly they are NumPy's to the
-//! last bit, of others within 1/8192.
+//! Samples counted by value and block, for percentiles of any mixture of the blocks: NumPy's to the
+//! last bit of values that are kept exactly, and within 1/8192 of others.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,6 @@ use crate::{between, place};
 /// values, within 1/8192.
 const BITS: u32 = 12;
 
-/// Counts on the way.
 #[derive(Debug)]
 pub struct Counting {
     blocks: usize,
@@ -69,15 +67,13 @@ impl Counting {
     }
 }
 
-/// The value with its first `bits` bits and zeros after them, and the number of values that share
-/// these bits.
+/// The value with zeros after its first `bits` bits, and the number of values that share these.
 pub fn leading(value: u64, bits: u32) -> (u64, u64) {
     let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (value >> dropped << dropped, 1 << dropped)
 }
 
 impl Cells {
-    /// Counts the samples of all blocks.
     pub fn count(&self) -> u64 {
         let last = self.upto.len().saturating_sub(self.blocks);
         self.upto[last..].iter().map(|count| u64::from(*count)).sum()
@@ -100,8 +96,7 @@ impl Cells {
         Some(between(self.values[cell], self.values[next], share))
     }
 
-    /// Counts the blocks that hold samples at or beyond the percentile: above it from the median
-    /// on, below it otherwise.
+    /// Counts the blocks with samples at or beyond the percentile, on its side of the median.
     pub fn blocks_beyond(&self, percent: f64) -> usize {
         let Some(last) = self.values.len().checked_sub(1) else { return 0 };
         let whole = vec![1; self.blocks];
@@ -116,7 +111,6 @@ impl Cells {
         (0..self.blocks).filter(beyond).count()
     }
 
-    /// The cell that the sample of that rank lies in.
     fn cell(&self, rank: u64, weights: &[u32]) -> usize {
         let (mut low, mut high) = (0, self.values.len());
         while low < high {
@@ -130,7 +124,6 @@ impl Cells {
         low.min(self.values.len() - 1)
     }
 
-    /// Counts the samples of the mixture that lie up to and with a cell.
     fn upto(&self, cell: usize, weights: &[u32]) -> u64 {
         let counts = &self.upto[cell * self.blocks..][..self.blocks];
         let weighed = counts.iter().zip(weights);

@@ -23,11 +23,9 @@ const ROUNDING: f64 = 1e-12;
 /// skewed scores hold their mean in less than 92 of a hundred.
 const FARTHEST: f64 = 3.0;
 
-/// Values that depend on each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cluster {
     pub sum: f64,
-    /// Their number.
     pub count: u64,
 }
 
@@ -48,22 +46,17 @@ pub fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluste
     clusters
 }
 
-/// The mean of clustered values, with its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// The mean over all values.
     pub mean: f64,
     /// Its standard error; absent of a single cluster.
     pub error: Option<f64>,
-    /// Number of clusters.
     pub clusters: usize,
 }
 
-/// The estimate of a mean difference: its interval and its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The 95 % interval; absent where all clusters have the same mean, because nothing shows then
-    /// how they vary.
+    /// The 95 % interval; absent where all clusters have the same mean, which shows no variation.
     pub interval: Option<Interval>,
     /// The probability of a mean so far from zero if the true one is zero; two-sided.
     pub probability: f64,
@@ -164,7 +157,6 @@ mod tests {
     use super::*;
     use rand_mt::Mt64;
 
-    /// Values, and the ends of their interval with the p-value.
     const REFERENCE: [(&[f64], [f64; 3]); 3] = [
         (
             &[1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4],
@@ -221,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_no_interval() {
+    fn equal_values_and_one_cluster_have_no_interval() {
         for values in [&[7.0, 7.0][..], &[0.1 + 0.2; 11], &[0.0; 5]] {
             let found = difference(&alone(values)).unwrap().interval;
             assert_eq!((interval(&alone(values)), found), (None, None), "{values:?}");
@@ -231,6 +223,11 @@ mod tests {
         // Conversations of different lengths whose turns all have the same score.
         let turns = [1, 2, 5].map(|count| Cluster { sum: 0.3 * count as f64, count });
         assert_eq!(interval(&turns), None);
+        let one = [Cluster { sum: 3.0, count: 4 }];
+        assert_eq!(Mean::from_clusters(&one).unwrap().mean, 0.75);
+        assert_eq!((interval(&one), interval(&[])), (None, None));
+        assert_eq!((difference(&one), difference(&[])), (None, None));
+        assert_eq!(Mean::from_clusters(&[Cluster::default()]), None);
     }
 
     /// Turns that repeat each other say no more than one of them.
@@ -250,15 +247,6 @@ mod tests {
         assert!((Mean::from_clusters(&mixed).unwrap().independent(500) - 475.6).abs() < 0.1);
         let right = vec![Cluster { sum: 10.0, count: 10 }; 50];
         assert_eq!(Mean::from_clusters(&right).unwrap().independent(500), 50.0);
-    }
-
-    #[test]
-    fn one_cluster_has_a_mean_and_no_interval() {
-        let one = [Cluster { sum: 3.0, count: 4 }];
-        assert_eq!(Mean::from_clusters(&one).unwrap().mean, 0.75);
-        assert_eq!((interval(&one), interval(&[])), (None, None));
-        assert_eq!((difference(&one), difference(&[])), (None, None));
-        assert_eq!(Mean::from_clusters(&[Cluster::default()]), None);
     }
 
     /// The share of intervals of few skewed values that hold the mean. The values are

@@ -7,10 +7,8 @@
 /// Corners that are tried between two points.
 const STEPS: u32 = 64;
 
-/// Two lines that meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corner {
-    /// The place of the corner.
     pub at: f64,
     pub level: f64,
     /// The slopes below it and above it.

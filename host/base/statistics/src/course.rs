@@ -17,7 +17,6 @@ use crate::{Ranked, Sorted, student};
 /// Slices that a trend takes.
 const LEAST: usize = 16;
 
-/// The trend of a course.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// The change from the first slice to the last, as a share of the course's median.
@@ -28,7 +27,6 @@ pub struct Trend {
     pub z: f64,
 }
 
-/// The oscillation of a course.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Oscillation {
     /// Length of the period, in slices.
@@ -39,8 +37,7 @@ pub struct Oscillation {
     pub correlation: f64,
 }
 
-/// Computes the trend of a course. `None` of fewer than 16 slices, or if their median is not above
-/// zero.
+/// Computes the trend of a course. `None` of fewer than 16 slices, or of a median up to zero.
 pub fn trend(course: &[f64]) -> Option<Trend> {
     let n = course.len();
     if n < LEAST {
@@ -162,8 +159,7 @@ pub fn oscillation(course: &[f64]) -> Option<Oscillation> {
     let [none, some] = RESEMBLES;
     let dip = lags.iter().position(|correlation| *correlation < none)?;
     let most = lags[dip..].iter().copied().reduce(f64::max)?;
-    // A period resembles itself at its multiples too; one of these may do so a little better by
-    // chance.
+    // A period resembles itself at its multiples too, and by chance a little better at one.
     let lag = dip + lags[dip..].iter().position(|own| *own >= ALIKE * most)?;
     let peak = (lag..lags.len()).take_while(|at| lags[*at] >= ALIKE * most);
     let lag = peak.max_by(|one, other| lags[*one].total_cmp(&lags[*other]))?;

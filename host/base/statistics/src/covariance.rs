@@ -20,7 +20,6 @@ impl<const N: usize> Default for Products<N> {
 }
 
 impl<const N: usize> Products<N> {
-    /// Adds the numbers of one thing.
     pub fn add(&mut self, own: [u64; N]) {
         self.count += 1;
         for (i, a) in own.into_iter().enumerate() {
@@ -32,7 +31,6 @@ impl<const N: usize> Products<N> {
         }
     }
 
-    /// The number of things.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -76,8 +74,7 @@ impl Products<2> {
     }
 }
 
-/// Computes the variance of a sum of numbers, each with its factor, from their covariances; at
-/// least 0.
+/// Computes the variance of a sum of numbers times factors, from covariances; at least 0.
 pub fn of_sum<const N: usize>(covariances: &[[f64; N]; N], factors: [f64; N]) -> f64 {
     let rows = factors.iter().zip(covariances);
     let products = rows.map(|(factor, row)| {
@@ -115,10 +112,6 @@ mod tests {
         let five = ratio(&things).unwrap();
         assert!((five.low - mean.mean + half).abs() < 1e-5, "{five:?}");
         assert!((five.high - mean.mean - half).abs() < 1e-5, "{five:?}");
-    }
-
-    #[test]
-    fn one_thing_has_no_interval_and_equal_ratios_have_no_width() {
         assert_eq!((ratio(&[[2, 1]]), ratio(&[[0, 0], [0, 0]])), (None, None));
         let same = ratio(&[[20, 10], [40, 20], [2, 1]]).unwrap();
         assert!((same.low - 2.0).abs() < 1e-6 && (same.high - 2.0).abs() < 1e-6, "{same:?}");

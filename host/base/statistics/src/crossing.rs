@@ -74,7 +74,6 @@ const BEYOND: f64 = 1.0;
 /// The runs at one load, as they show one objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// The load.
     pub at: f64,
     /// Requests that were due.
     pub requests: f64,
@@ -176,8 +175,7 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// The logarithm of a load, the number of requests sent there, the number of independent ones that
-/// they are worth, and of bad ones among these.
+/// Logarithm of a load, its requests, the independent ones they are worth, and the bad of these.
 #[derive(Clone, Copy, Debug)]
 struct Observation {
     x: f64,
@@ -187,9 +185,7 @@ struct Observation {
     /// The logit from which on the curve may be as high as it likes. Where far more requests are
     /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
-    /// Degrees of freedom of the design effect.
     freedom: f64,
-    /// The variance of the logarithm of the load.
     uneven: f64,
     /// The slope of the control, and its weight.
     slope: Option<(f64, f64)>,
@@ -457,7 +453,6 @@ fn padded(own: Observation, allowed: f64, part: f64) -> Observation {
     Observation { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }
 }
 
-/// The loads that take part in the regression.
 fn taking_part(all: &[Observation], center: f64, slope: f64) -> Vec<Observation> {
     let is_near = |own: &&Observation| {
         (own.x - center).abs() <= NEAR && (own.x - center) * slope <= ODDS.ln()

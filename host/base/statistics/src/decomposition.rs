@@ -9,14 +9,12 @@ pub const TAIL: f64 = 5.0;
 /// Blocks that the samples beyond a percentile must lie in.
 const SPREAD: usize = 5;
 
-/// A figure decomposed by block.
 #[derive(Clone, Debug)]
 pub enum Decomposition {
     /// A sum over another: a mean, a share.
     Ratio(Vec<[f64; 2]>),
     /// Amounts over slices of the run's time, and the uncertainty of that time, as a share of it.
     Rate(Vec<[f64; 2]>, f64),
-    /// A percentile of samples.
     Percentile(Arc<Cells>, f64),
 }
 
@@ -37,8 +35,7 @@ impl Decomposition {
         }
     }
 
-    /// Returns the part that chance at the run's end adds to the error of the figure, as a share of
-    /// it.
+    /// Returns the share of the figure that chance at the run's end adds to its error.
     pub fn edge(&self) -> f64 {
         match self {
             Decomposition::Rate(_, edge) => *edge,
@@ -54,8 +51,7 @@ impl Decomposition {
         cells.count() as f64 * beyond > TAIL - 1e-9
     }
 
-    /// True if the samples beyond it lie in enough blocks, so that it is more than the story of one
-    /// or two of them.
+    /// True if the samples beyond it lie in enough blocks to be more than the story of a few.
     pub fn is_spread(&self) -> bool {
         match self {
             Decomposition::Percentile(cells, percent) => cells.blocks_beyond(*percent) >= SPREAD,

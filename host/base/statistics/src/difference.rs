@@ -71,14 +71,10 @@ impl StandardError {
     }
 }
 
-/// The difference of two sides, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The 95 % confidence interval of the difference.
     pub interval: Interval,
-    /// The standard error of the difference.
     pub sure: StandardError,
-    /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// The standard deviation from run to run that is in the error beside the variation of a run's
     /// blocks, as a share of the figure.
@@ -102,7 +98,6 @@ impl Estimate {
     }
 }
 
-/// The variation of one figure from run to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunVariation {
     /// The standard deviation of one run, as a share of the figure.

@@ -8,7 +8,6 @@
 
 use crate::beta::binomial;
 
-/// LoadGen's confidence.
 pub const CONFIDENCE: f64 = 0.99;
 
 /// True if `late` late requests among `requests` show that at most this share is late.

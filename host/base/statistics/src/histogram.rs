@@ -36,7 +36,6 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a value a number of times.
     pub fn add(&mut self, value: u64, times: u64) {
         if times == 0 {
             return;
@@ -57,7 +56,6 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Adds all that another one has counted.
     pub fn merge(&mut self, other: &Histogram) {
         for (cell, times) in other.cells.taken() {
             self.cells.add(cell, times);
@@ -68,7 +66,6 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The number of values that were counted.
     pub fn count(&self) -> u64 {
         self.cells.total
     }
@@ -114,7 +111,6 @@ struct Cells {
 }
 
 impl Cells {
-    /// The cell of a value.
     #[inline]
     fn cell(value: u64) -> usize {
         // The number of its last bits that do not count.
@@ -122,7 +118,6 @@ impl Cells {
         dropped as usize * HALF + (value >> dropped) as usize
     }
 
-    /// The value in the middle of a cell.
     fn middle(cell: usize) -> u64 {
         let dropped = (cell / HALF).saturating_sub(1);
         let lowest = ((cell - dropped * HALF) as u64) << dropped;
@@ -151,17 +146,13 @@ impl Cells {
     }
 }
 
-/// The statistics of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     count: u64,
-    /// The arithmetic mean.
     pub mean: f64,
     /// The standard deviation of the population.
     pub std: f64,
-    /// The smallest.
     pub min: f64,
-    /// The largest.
     pub max: f64,
     /// The number of values up to and with each cell, and the cell's value.
     cells: Vec<(u64, u64)>,
@@ -191,7 +182,6 @@ mod tests {
     use hdrhistogram::Histogram as Theirs;
     use proptest::prelude::*;
 
-    /// Values of every size.
     fn value() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0..63u32).prop_map(|(value, shift)| (value >> 1 >> shift).min(LARGEST))
     }

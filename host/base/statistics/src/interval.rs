@@ -73,7 +73,6 @@ pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<
 /// The part of the variance between a fill's blocks that is by chance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FillVariance {
-    /// Its share.
     pub chance: f64,
     /// The variance of a request's work, relative to the mean work squared. The mean of a queue of
     /// n requests that wait for each other varies by 4/3 of it, divided by n, and no more is
@@ -304,8 +303,7 @@ mod tests {
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
     }
 
-    /// Samples that vary by 1 about a level, which rises by 2 in all: a trend that all runs share
-    /// is no chance.
+    /// Samples that vary by 1 about a level, which rises by 2 in every run.
     #[test]
     fn a_trend_is_no_chance() {
         let mut random = Random::new(7);

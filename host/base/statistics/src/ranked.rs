@@ -37,8 +37,7 @@ pub trait Ranked {
     }
 }
 
-/// Finds the place of a percentile of `count` samples: the rank below it, from 0, and the share of
-/// the way from there to the next, as `np.percentile` does.
+/// Finds the rank below a percentile, from 0, and the share of the way to the next rank.
 pub fn place(count: u64, percent: f64) -> (u64, f64) {
     let last = count.saturating_sub(1);
     let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
@@ -52,13 +51,11 @@ pub fn between(a: f64, b: f64, share: f64) -> f64 {
     if share >= 0.5 { b - (b - a) * (1.0 - share) } else { a + (b - a) * share }
 }
 
-/// Samples in ascending order; at least one. No samples have no statistics, and so no value of
-/// this type.
+/// At least one sample, in ascending order: no samples have no statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sorted(Vec<f64>);
 
 impl Sorted {
-    /// Sorts the samples; `None` if there are none.
     pub fn new(mut samples: Vec<f64>) -> Option<Self> {
         if samples.is_empty() {
             return None;
@@ -67,12 +64,10 @@ impl Sorted {
         Some(Sorted(samples))
     }
 
-    /// The smallest.
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    /// The largest.
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }

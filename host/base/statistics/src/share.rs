@@ -65,8 +65,7 @@ impl Flips {
         }
     }
 
-    /// The standard error of the difference of both shares, adjusted as [`Flips::interval`] is, so
-    /// that it is never zero.
+    /// The standard error of the difference, adjusted as [`Flips::interval`], so never zero.
     pub fn error(&self) -> f64 {
         let samples = self.samples as f64 + 2.0;
         let (gained, lost) =

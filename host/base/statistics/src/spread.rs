@@ -8,7 +8,6 @@ use super::{Ranked, Sorted};
 /// one more, all of them are counted instead. Which of the two depends on their number alone.
 pub const KEPT: usize = 100_000;
 
-/// Samples under way.
 #[derive(Clone, Debug)]
 pub struct Spread {
     scale: f64,
@@ -81,16 +80,13 @@ fn rounded(sample: f64, scale: f64) -> u64 {
     (sample * scale).round() as u64
 }
 
-/// The statistics of samples, with the data behind them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figures {
     Samples(Sorted),
-    /// Counts of them.
     Histogram(Statistics),
 }
 
 impl Figures {
-    /// The arithmetic mean.
     pub fn mean(&self) -> f64 {
         match self {
             Figures::Samples(sorted) => sorted.mean(),
@@ -98,7 +94,6 @@ impl Figures {
         }
     }
 
-    /// The standard deviation of the population (divided by n, as `np.std`).
     pub fn std(&self) -> f64 {
         match self {
             Figures::Samples(sorted) => sorted.std(),
@@ -106,18 +101,15 @@ impl Figures {
         }
     }
 
-    /// The smallest.
     pub fn min(&self) -> f64 {
         self.at(0)
     }
 
-    /// The largest.
     pub fn max(&self) -> f64 {
         self.at(self.count() - 1)
     }
 
-    /// Returns the most by which a percentile may differ from the samples' percentile, as a share
-    /// of it; `None` if it is exact.
+    /// The most by which a percentile may be off, as a share of it; `None` if it is exact.
     pub fn error(&self) -> Option<f64> {
         match self {
             Figures::Samples(_) => None,

@@ -106,8 +106,7 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         .map(|(_, start)| start)
 }
 
-/// The first of these slices, if each of its steps took as long as the steps that read no prompt;
-/// idle if too few of them do.
+/// The first of these slices, as if no step read a prompt; idle if too few are like that.
 fn quiet(slices: &[Slice]) -> Slice {
     let Some(slice) = slices.first().filter(|slice| slice.is_busy()) else {
         return Slice::default();
@@ -173,19 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn one_long_slice_and_few_slices_are_no_slow_start() {
+    fn stalls_few_slices_and_steps_that_read_prompts_are_no_slow_start() {
         let mut stalled = slices(1, 0, 1.0);
         stalled[20].seconds *= 50.0;
         stalled[20].quick *= 50.0;
         assert_eq!(slow_start(&stalled), None);
         assert_eq!(slow_start(&slices(1, 10, 2.0)[..40]), None);
         assert_eq!(slow_start(&[]), None);
-    }
-
-    /// Prompts whose beginnings are not kept yet take time that steps without prompts do not. Where
-    /// nearly every step reads one, nothing tells the two apart.
-    #[test]
-    fn steps_that_read_prompts_are_no_slow_start() {
+        // Prompts whose beginnings are not kept yet take time that steps without prompts do not. Where
+        // nearly every step reads one, nothing tells the two apart.
         let mut filling = slices(1, 0, 1.0);
         for slice in &mut filling[..40] {
             slice.seconds *= 2.0;

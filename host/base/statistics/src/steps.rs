@@ -39,11 +39,9 @@ pub struct Slice {
     pub tokens: f64,
     /// Requests that generated tokens, on average over its length.
     pub batch: f64,
-    /// Prompt tokens that were read.
     pub prompts: f64,
     /// Tokens of context that a step looked at, on average over its length.
     pub context: f64,
-    /// Answers that began.
     pub begun: f64,
     /// Answers that began after a prompt whose length no earlier prompt had. Some engines choose,
     /// compile or load a kernel for each length.
@@ -76,7 +74,6 @@ impl Slice {
     }
 }
 
-/// The time of a step, and the noise in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     /// Seconds of a step that does nothing.
@@ -91,9 +88,7 @@ pub struct Steps {
     pub answer: f64,
     /// The part of it that each answer adds whose prompt has a new length.
     pub new_length: f64,
-    /// Mean seconds of a step.
     pub mean: f64,
-    /// Mean requests in the batch.
     pub batch: f64,
     /// Variance that noise adds per second, in seconds: over t seconds, it shifts later events by a
     /// time of variance `noise * t`.
@@ -149,7 +144,6 @@ impl Steps {
     }
 }
 
-/// A line, and the noise that it leaves.
 struct Rest {
     line: [f64; TERMS],
     noise: f64,
@@ -180,8 +174,7 @@ impl Rest {
     }
 }
 
-/// The line of the first `terms` terms through slices in which the engine always worked; `None` if
-/// they are too few.
+/// The line of `terms` terms through slices that were always busy; `None` if they are too few.
 pub(crate) fn line_through(busy: &[&Slice], terms: usize) -> Option<[f64; TERMS]> {
     let points = || busy.iter().map(|slice| Point::from(*slice)).collect::<Vec<_>>();
     (busy.len() >= FEWEST).then(|| line(&points(), terms))
@@ -289,8 +282,7 @@ mod tests {
     use super::*;
     use simulator::Random;
 
-    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token; each
-    /// varies by a share.
+    /// Slices of steps of 10 ms, 0.2 ms a request and 0.02 ms a prompt token; varied by a share.
     fn slices(seed: u64, share: f64) -> Vec<Slice> {
         let mut random = Random::new(seed);
         let mut at = 0.0;

@@ -41,8 +41,7 @@ pub fn detectable(outside: f64, freedom: f64) -> f64 {
     quantile(outside, freedom) + quantile(0.2, freedom)
 }
 
-/// Computes half the width of the interval of the mean of independent values that does not hold it
-/// in a share `outside` of cases. `None` of fewer than two.
+/// Half the width of the interval that misses a mean in a share `outside`. `None` below two.
 pub fn margin(values: &[f64], outside: f64) -> Option<f64> {
     let count = values.len() as f64;
     let error = (variance(values)? / count).sqrt();
@@ -73,7 +72,7 @@ mod tests {
 
     /// Quantiles as printed in every table of the distribution.
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_and_probabilities_are_those_of_the_tables() {
         for (freedom, outside, wanted) in [
             (1.0, 0.05, 12.706_204_736),
             (2.0, 0.05, 4.302_652_730),
@@ -88,10 +87,6 @@ mod tests {
             assert!((got - wanted).abs() < 1e-5, "t({freedom}): {got}, {wanted}");
             assert!((two_sided(got, freedom) - outside).abs() < 1e-9);
         }
-    }
-
-    #[test]
-    fn nothing_is_beyond_infinity_and_all_is_beyond_zero() {
         for freedom in [1.0, 3.0, 30.0] {
             assert_eq!(two_sided(0.0, freedom), 1.0);
             assert_eq!(two_sided(f64::INFINITY, freedom), 0.0);

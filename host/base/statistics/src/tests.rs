@@ -49,15 +49,11 @@ fn percentiles_are_numpys_to_the_last_bit() {
 }
 
 #[test]
-fn moments_are_numpys() {
+fn moments_are_numpys_and_no_samples_have_none() {
     let four = Sorted::new(vec![3.0, 1.0, 2.0, 10.0]).unwrap();
     assert_eq!((four.count(), four.min(), four.max()), (4, 1.0, 10.0));
     assert_eq!(four.mean(), 4.0);
     assert_eq!(four.std(), 3.5355339059327378);
-}
-
-#[test]
-fn no_samples_have_no_statistics() {
     assert_eq!(Sorted::new(Vec::new()), None);
 }
 
@@ -98,18 +94,14 @@ fn samples_are_kept_up_to_a_number_and_counted_beyond() {
 }
 
 #[test]
-fn counts_know_what_a_value_that_does_not_vary_is() {
-    let mut histogram = Histogram::default();
-    histogram.add(20_000_003, 128_000_000);
-    let figures = histogram.counted(1e6).unwrap();
+fn counts_have_no_end_and_know_a_value_that_does_not_vary() {
+    let mut equal = Histogram::default();
+    equal.add(20_000_003, 128_000_000);
+    let figures = equal.counted(1e6).unwrap();
     assert_eq!((figures.mean, figures.std), (20.000003, 0.0));
     for percent in [0.0, 50.0, 99.9] {
         assert_eq!(figures.percentile(percent), 20.000003);
     }
-}
-
-#[test]
-fn counts_have_no_end() {
     let values = [0, 1, u64::MAX, u64::MAX, 1 << 40];
     let figures = histogram(&values).counted(1.0).unwrap();
     assert_eq!((figures.count(), figures.min), (5, 0.0));

@@ -3,12 +3,10 @@
 use crate::difference::StandardError;
 use crate::moments::mean;
 
-/// A slope, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
     /// The change of the value with each step.
     pub slope: f64,
-    /// The standard error of the slope, and its degrees of freedom.
     pub sure: StandardError,
 }
 

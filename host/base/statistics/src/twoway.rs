@@ -31,25 +31,21 @@ impl Residual {
     }
 }
 
-/// A difference between two trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
     /// The amount by which the second one is above the first.
     pub estimate: f64,
     /// Its variance, where the variance of a single value is 1.
     pub variance: f64,
-    /// The number of values of each of them.
     pub values: [usize; 2],
 }
 
-/// The model, fitted to values.
 #[derive(Clone, Debug)]
 pub struct Fit {
     trials: Vec<Option<Side>>,
     /// The rounds in order, with their effects and the part of the experiment that they belong to.
     rounds: Vec<(u32, f64, usize)>,
-    /// The variances of the rounds' effects, where the variance of a single value is 1. The first
-    /// round of each part has the effect 0.
+    /// The variances of the rounds' effects in units of a value's; a part's first round has 0.
     variances: Vec<Vec<f64>>,
     residual: Residual,
 }
@@ -103,8 +99,7 @@ impl Fit {
             .zip(&parts)
             .map(|((round, effect), part)| (*round, effect, *part))
             .collect();
-        // Effects are told from the mean of their part, so that a trial's own effect is its level
-        // over all its rounds.
+        // Effects are told from their part's mean, so a trial's own is its level over all rounds.
         let centre = |part: usize| {
             let of = rounds.iter().filter(|(.., own)| *own == part);
             let of: Vec<f64> = of.map(|(_, effect, _)| *effect).collect();
@@ -136,27 +131,23 @@ impl Fit {
         Residual { squares: if squares <= ROUNDING * count { 0.0 } else { squares }, freedom }
     }
 
-    /// Computes the variation that trials and rounds leave unexplained.
     pub fn residual(&self) -> Residual {
         self.residual
     }
 
-    /// A trial's level over all rounds that are connected with its own, whether it has a value in
-    /// each or not.
+    /// A trial's level over all rounds that are connected with its own, with or without a value.
     pub fn level(&self, trial: usize) -> Option<f64> {
         let side = self.trials.get(trial)?.as_ref()?;
         let effects: Vec<f64> = self.rounds.iter().map(|(_, effect, _)| *effect).collect();
         Some(side.mean - dot(&side.shares, &effects))
     }
 
-    /// The rounds with their effects, told from the mean of the rounds that are connected with one
-    /// another.
+    /// The rounds with their effects, told from the mean of the rounds connected with each.
     pub fn rounds(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.rounds.iter().map(|(round, effect, _)| (*round, *effect))
     }
 
-    /// Computes the difference of a trial from the first one; nothing if no rounds connect them, or
-    /// one has no values.
+    /// The difference of a trial from the first; nothing without values or connecting rounds.
     pub fn apart(&self, base: usize, trial: usize) -> Option<Contrast> {
         let [a, b] = [base, trial].map(|place| self.trials.get(place)?.as_ref());
         let (a, b) = (a?, b?);
@@ -228,8 +219,7 @@ fn minus(a: &Side, b: &Side) -> Vec<f64> {
     pairs.map(|(b, a)| b - a).collect()
 }
 
-/// The part of the experiment that each round belongs to: rounds that share a trial are of one
-/// part, named by its first round.
+/// The part of each round, named by its first: rounds that share a trial are of one part.
 fn parts(trials: &[Option<Side>], rounds: usize) -> Vec<usize> {
     let mut parts: Vec<usize> = (0..rounds).collect();
     for side in trials.iter().flatten() {
@@ -284,8 +274,7 @@ mod tests {
         (got - wanted).abs() < 1e-9
     }
 
-    /// Two trials in common rounds are Student's paired test: mean and deviation of the
-    /// differences.
+    /// Two trials in common rounds: mean and deviation of the differences.
     #[test]
     fn two_trials_are_a_paired_test() {
         let fit =
@@ -298,8 +287,7 @@ mod tests {
         assert!(close(fit.level(0).unwrap(), 3.0) && close(fit.level(1).unwrap(), 5.0));
     }
 
-    /// Missing cells, against the ordinary least squares of NumPy; `twoway/twoway.py` has the
-    /// table.
+    /// Missing cells, against NumPy's least squares; `twoway/twoway.py` has the table.
     #[test]
     fn missing_cells_are_least_squares() {
         let fit = Fit::new(&[

@@ -42,7 +42,7 @@ fn shares_that_fall_are_pooled() {
 }
 
 #[test]
-fn a_curve_that_is_known_is_found() {
+fn a_curve_that_is_known_is_found_by_near_loads_on_both_sides() {
     let all = [2.8, 2.9, 3.05, 3.1, 3.2].map(exact);
     let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
     assert!((curve.estimate - 3.0).abs() < 1e-4 && (curve.slope - 8.0).abs() < 1e-3);
@@ -51,6 +51,14 @@ fn a_curve_that_is_known_is_found() {
     assert!((curve.scatter, curve.loads) == (1.0, 5), "{curve:?}");
     let json = serde_json::to_string(&curve).unwrap();
     assert_eq!(serde_json::from_str::<Curve>(&json).unwrap(), curve);
+    // Loads far away follow another curve, and take no part.
+    let mut all = [2.8, 2.9, 3.05, 3.1, 3.2].map(exact).to_vec();
+    all.push(point(1.0, 9e6, 1e9));
+    all.push(point(6.0, 4e8, 1e9));
+    let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
+    assert!((curve.estimate - 3.0).abs() < 1e-4 && curve.loads == 5, "{curve:?}");
+    assert_eq!(fit(&[2.9, 3.0, 3.1].map(exact), 3.0, 0.01, [0.025; 2]), None);
+    assert_eq!(fit(&[2.6, 2.7, 2.8, 2.9].map(exact), 3.0, 0.01, [0.025; 2]), None);
 }
 
 /// The interval's width by the delta method. Close to the crossing, the logit's variance is the
@@ -111,22 +119,6 @@ fn a_jump_is_an_interval_too() {
     let curve = fit(&all, 10.2, 0.01, [0.025; 2]).unwrap();
     let [low, high] = [curve.low.unwrap(), curve.high.unwrap()];
     assert!((10.0..10.02).contains(&low) && (10.3..=10.5).contains(&high), "{curve:?}");
-}
-
-#[test]
-fn too_few_loads_and_loads_on_one_side_give_no_curve() {
-    assert_eq!(fit(&[2.9, 3.0, 3.1].map(exact), 3.0, 0.01, [0.025; 2]), None);
-    assert_eq!(fit(&[2.6, 2.7, 2.8, 2.9].map(exact), 3.0, 0.01, [0.025; 2]), None);
-}
-
-/// Loads far away follow another curve, and take no part.
-#[test]
-fn loads_far_away_take_no_part() {
-    let mut all = [2.8, 2.9, 3.05, 3.1, 3.2].map(exact).to_vec();
-    all.push(point(1.0, 9e6, 1e9));
-    all.push(point(6.0, 4e8, 1e9));
-    let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
-    assert!((curve.estimate - 3.0).abs() < 1e-4 && curve.loads == 5, "{curve:?}");
 }
 
 /// Of 400 draws at six loads, the interval holds the crossing in 92 to 98 of 100, and each end is
