@@ -98,7 +98,6 @@ pub(super) fn write(facts: &Facts, model: &ByteLevel) -> Option<Vec<u8>> {
     Some(out.0)
 }
 
-/// The tokenizer of these bytes, if they hold one.
 pub(super) fn read(bytes: &[u8]) -> Option<ParsedModel<ByteLevel>> {
     let mut from = Reader(bytes);
     let composes = from.flag()?;
@@ -201,7 +200,6 @@ impl Writer {
     }
 }
 
-/// The bytes that remain to be read.
 struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {

@@ -1,6 +1,5 @@
-//! Byte-level byte-pair encoding, as GPT-2 has it and most models since: the same tokens as the
-//! `tokenizers` crate gives, many times faster, because nothing is kept but tokens and words are
-//! remembered.
+//! Byte-level byte-pair encoding with the tokens of the `tokenizers` crate, but many times faster:
+//! nothing is kept but tokens, and words are remembered.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,7 +28,6 @@ pub(super) struct ByteLevel {
 /// Tokens that are found in a text before all else, such as a chat template's markers.
 #[derive(Default)]
 pub(super) struct AddedTokens {
-    /// First bytes of any of them.
     firsts: Vec<u8>,
     /// The lengths that they have, the longest first.
     lengths: Vec<usize>,
@@ -99,7 +97,6 @@ impl ByteLevel {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
-    /// Returns the number of bytes that the text of ids has, at most.
     pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
         // A byte that is no text is replaced by a character of three.
         let of = |id: &u32| 3 * u64::from(self.spelling.length(*id));
@@ -129,13 +126,11 @@ impl AddedTokens {
         is_quick.then_some(added)
     }
 
-    /// Their texts and ids, in no order.
     pub(super) fn tokens(&self) -> impl Iterator<Item = (&[u8], u32)> {
         self.ids.entries()
     }
 
-    /// Finds the first of them in a text, the longest of the leftmost, and returns the text before
-    /// it and it.
+    /// Finds the longest of the leftmost of them; returns the text before it and it.
     fn find<'t>(&self, text: &'t str) -> (&'t str, Option<(&'t str, u32)>) {
         let bytes = text.as_bytes();
         let next = |from: usize| {

@@ -40,28 +40,16 @@ const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatError {
-    /// The tokenizer comes without one.
     #[error(
         "tokenizer `{tokenizer}` has no chat template; looked beside it for `chat_template.jinja`, `chat_template` in `tokenizer_config.json`, and `chat_template.json`: put one of them there, from the model's folder"
     )]
     Absent { tokenizer: String },
-    /// The file holds no valid template.
     #[error("chat template in `{file}`: {cause}")]
-    Broken {
-        /// The file's name, without its folder.
-        file: String,
-        /// The mistake, with the line.
-        cause: String,
-    },
-    /// The template itself refuses such messages.
+    Broken { file: String, cause: String },
     #[error("the chat template refuses the messages: {message}")]
     Refused { message: String },
-    /// It fails with these messages.
     #[error("the chat template fails: {cause}")]
-    Failed {
-        /// The failure, with the line.
-        cause: String,
-    },
+    Failed { cause: String },
     #[error("{0}")]
     Encoding(String),
 }
@@ -73,8 +61,7 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// The template with that text, for a model with those special tokens (`bos_token` and so on).
-    /// Fails if the text is no template.
+    /// The template with that text and the model's special tokens. Fails if the text is none.
     pub fn parse(text: &str, special: &BTreeMap<String, String>) -> Result<Self, ChatError> {
         let texts = BTreeMap::from([("default".to_owned(), text.to_owned())]);
         Self::new("template", texts, special)
@@ -235,7 +222,6 @@ fn tojson(_: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, mi
     Ok(Jinja::from_safe_string(text))
 }
 
-/// The refusal by a template itself, as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Refusal(String);
@@ -257,7 +243,6 @@ fn of_rendering(error: &minijinja::Error) -> ChatError {
     ChatError::Failed { cause }
 }
 
-/// An error with its causes.
 fn chain(error: &minijinja::Error) -> String {
     let mut chain = error.to_string();
     let mut source = std::error::Error::source(error);

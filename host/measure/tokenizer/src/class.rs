@@ -23,7 +23,6 @@ pub(super) const LOWER: u8 = 32;
 /// `\p{Han}`.
 pub(super) const HAN: u8 = 64;
 
-/// Patterns of classes.
 const PATTERNS: [(&str, u8); 6] = [
     (r"\p{L}", LETTER),
     (r"\p{N}", NUMBER),
@@ -102,7 +101,6 @@ impl Classes {
         }
     }
 
-    /// True if it is of one of these.
     #[inline]
     pub(super) fn is(self, c: char, classes: u8) -> bool {
         self.get(c) & classes != 0

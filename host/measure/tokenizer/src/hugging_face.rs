@@ -14,8 +14,7 @@ use tokenizers::models::ModelWrapper;
 use super::shape::{self, Shape};
 use super::{Facts, ParsedModel};
 
-/// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of
-/// several bytes.
+/// A text that tries a tokenizer: words, spaces, digits and letters of several bytes.
 const PROBE: &str = "A  first\ntry: 10 é 中";
 
 /// A tokenizer of any kind.
@@ -131,13 +130,11 @@ impl HuggingFace {
         Ok((encoded.into_iter()).map(|encoding| encoding.get_ids().to_vec()).collect())
     }
 
-    /// The text of ids.
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         guarded(|| self.model.decode(ids, false))?
             .map_err(|cause| format!("cannot decode tokens: {cause}"))
     }
 
-    /// Returns the number of bytes that the text of ids has, at most.
     pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
         let of = |id: &u32| self.model.id_to_token(*id).map_or(0, |token| token.len() + 1);
         let bytes: u64 = ids.iter().map(|id| of(id) as u64).sum();

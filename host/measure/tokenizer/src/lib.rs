@@ -65,27 +65,19 @@ enum Model {
     Pairs,
 }
 
-/// The reason why a tokenizer could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
-    /// Nothing there.
     #[error(
         "tokenizer `{path}`: {cause}; give the model's tokenizer file or a folder that holds one"
     )]
     Unreadable { path: PathBuf, cause: std::io::Error },
-    /// A folder without a tokenizer.
     #[error(
         "tokenizer `{folder}`: the folder holds none of {looked_for}; give one of these files, or its folder"
     )]
-    Absent {
-        folder: PathBuf,
-        /// The names that were looked for.
-        looked_for: String,
-    },
+    Absent { folder: PathBuf, looked_for: String },
     /// A folder with several rank files.
     #[error("tokenizer `{folder}`: the folder holds {files}; give the path of one of them")]
     Several { folder: PathBuf, files: String },
-    /// Something else.
     #[error(
         "tokenizer `{path}` cannot be read: {cause}; give the model's `tokenizer.json`, SentencePiece `tokenizer.model` or tiktoken rank file, or a folder that holds one"
     )]
@@ -93,8 +85,7 @@ pub enum TokenizerError {
 }
 
 impl Tokenizer {
-    /// Its tables as bytes, which open faster than its file. Absent unless it is of the byte-level
-    /// kind and depends on its file alone.
+    /// Its tables, which open faster than its file. Absent unless byte-level and of one file.
     pub fn binary(&self) -> Option<Vec<u8>> {
         match &self.model {
             Model::ByteLevel(model) => binary::write(&self.facts, model),
@@ -128,7 +119,6 @@ impl Tokenizer {
         Tokenizer { name, facts, model, chat }
     }
 
-    /// A tokenizer without a file.
     fn built_in(name: &str, facts: Facts, model: Model) -> Self {
         Self::new(name.to_owned(), ParsedModel { facts, model }, &SiblingFiles::default())
     }
@@ -160,8 +150,7 @@ impl Tokenizer {
         &self.facts
     }
 
-    /// Token ids of each text; with `special`, the tokens that the model puts around a text are
-    /// added.
+    /// Token ids of each text; with `special`, those that the model puts around a text too.
     pub fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         match &self.model {
             Model::Bytes => {
@@ -222,13 +211,11 @@ impl Tokenizer {
         }
     }
 
-    /// The chat template that comes with it.
     pub fn chat_template(&self) -> Result<&Chat, ChatError> {
         self.chat.check().map(|()| &self.chat)
     }
 
-    /// The tokenizer with another date for chat templates that write one: see
-    /// [`ChatTemplate::dated`].
+    /// The tokenizer with another date for chat templates: see [`ChatTemplate::dated`].
     pub fn dated(mut self, now: jiff::civil::DateTime) -> Self {
         self.chat = self.chat.dated(now);
         self
@@ -281,14 +268,12 @@ pub struct Facts {
     pub approximate: bool,
 }
 
-/// A model as read from its file.
 struct ParsedModel<M> {
     facts: Facts,
     model: M,
 }
 
 impl<M> ParsedModel<M> {
-    /// The model in another type.
     fn map<N>(self, change: impl FnOnce(M) -> N) -> ParsedModel<N> {
         ParsedModel { facts: self.facts, model: change(self.model) }
     }
@@ -297,8 +282,7 @@ impl<M> ParsedModel<M> {
 /// Bytes of text, about, that are worth a thread.
 const WORTH_A_THREAD: usize = 64 << 10;
 
-/// Returns the result of `each` for every item, in order. `size` is the approximate number of bytes
-/// of text in an item.
+/// The result of `each` for every item, in order. `size` is about the item's bytes of text.
 fn spread<I: Sync, T: Send>(
     items: &[I],
     size: impl Fn(&I) -> usize,
@@ -402,15 +386,13 @@ impl Tokenizer {
         Ok(Tokenizer::new(path.display().to_string(), parsed, &siblings))
     }
 
-    /// The file that [`Tokenizer::open`] reads: the path itself, or the file in the folder. Fails
-    /// if the folder holds none, or several.
+    /// The file that [`Tokenizer::open`] reads. Fails if a folder holds none, or several.
     pub fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
         if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
     }
 
-    /// Opens it from the bytes of [`Tokenizer::binary`], made of the same file in this
-    /// [`BUILD`](crate::BUILD) of the program. Settings, special tokens and the chat template are
-    /// read anew. Absent if the bytes hold no tokenizer.
+    /// Opens it from the bytes of [`Tokenizer::binary`] in this [`BUILD`](crate::BUILD). The files
+    /// beside it are read anew. Absent if the bytes hold no tokenizer.
     pub fn open_binary(path: &Path, bytes: &[u8]) -> Result<Option<Self>, TokenizerError> {
         let siblings = siblings(&Self::file(path)?);
         Ok(binary::read(bytes).map(|parsed| {
@@ -458,7 +440,6 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {
     }
 }
 
-/// Reads the contents of a file of that name.
 fn model(name: &str, bytes: &[u8], siblings: &SiblingFiles) -> Result<ParsedModel<Model>, String> {
     let byte_level = |model| Model::ByteLevel(Box::new(model));
     let hugging_face = |model| Model::HuggingFace(Box::new(model));

@@ -1,5 +1,4 @@
-//! Byte-pair encoding of one word: neighbours merge, pairs of the lowest rank first, the leftmost
-//! of these first.
+//! Byte-pair encoding of one word: the lowest rank merges first, and of these the leftmost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +7,6 @@ use super::table::{Key, Merge, Pairs, Strings};
 
 /// The tokens of single bytes, and the merges of neighbours into longer ones.
 pub(super) struct Merges {
-    /// The token of each byte.
     pub(super) bytes: [u32; 256],
     pub(super) pairs: Pairs,
     pub(super) lengths: Vec<u32>,
@@ -16,10 +14,8 @@ pub(super) struct Merges {
     pub(super) whole: Option<Strings>,
 }
 
-/// Up to this number of tokens, the next merge is looked for from end to end; a longer word takes a
-/// queue.
+/// Up to this number of tokens, merges are looked for from end to end; longer words take a queue.
 const SHORT: usize = 64;
-/// No merge.
 const NEVER: Merge = Merge { rank: u32::MAX, token: 0 };
 
 /// The buffers for merging, kept from word to word.
@@ -31,7 +27,6 @@ pub(super) struct Scratch {
     queue: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
-/// A token of a long word.
 #[derive(Clone, Copy)]
 struct Link {
     token: u32,
@@ -44,7 +39,6 @@ struct Link {
 const END: u32 = u32::MAX;
 
 impl Merges {
-    /// Returns the tokens that bytes become by merging alone.
     fn merged<'s>(&self, word: &[u8], scratch: &'s mut Scratch) -> &'s [u32] {
         scratch.tokens.clear();
         let tokens = word.iter().map(|byte| self.bytes[usize::from(*byte)]);
@@ -139,7 +133,6 @@ pub(super) struct Memory {
     /// Number of tokens of each word, with its only token, or the start of its tokens in `tokens`.
     words: Strings,
     tokens: Vec<u32>,
-    /// A word's only token.
     one: [u32; 1],
     scratch: Scratch,
     joined: Tokens,
@@ -147,7 +140,6 @@ pub(super) struct Memory {
     window: Tokens,
 }
 
-/// Tokens of a part of a word.
 #[derive(Default)]
 struct Tokens {
     ids: Vec<u32>,
@@ -316,7 +308,6 @@ impl Tokens {
         }));
     }
 
-    /// Returns the start of a token, for tokens of the whole word.
     fn start(&self, index: usize) -> usize {
         match index {
             0 => 0,

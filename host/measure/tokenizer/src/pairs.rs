@@ -20,7 +20,6 @@ const START: u32 = 9120;
 const END: u32 = 9121;
 const SEVEN: u32 = 7;
 
-/// Returns the facts that hold for every text.
 pub fn facts() -> Facts {
     Facts {
         vocabulary_size: END + 1,
@@ -31,7 +30,6 @@ pub fn facts() -> Facts {
     }
 }
 
-/// Token ids of a text.
 pub fn encode(text: &str, special: bool) -> Vec<u32> {
     let letter = |letter: char| match letter {
         ' '..='~' => u32::from(letter) - u32::from(' '),
@@ -51,7 +49,6 @@ pub fn encode(text: &str, special: bool) -> Vec<u32> {
     ids
 }
 
-/// Text of ids.
 pub fn decode(ids: &[u32]) -> String {
     ids.iter().map(|id| text(*id)).collect()
 }

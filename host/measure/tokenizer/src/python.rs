@@ -191,7 +191,6 @@ impl Writer<'_> {
     }
 }
 
-/// An error of a function or a filter.
 pub(super) fn wrong(cause: String) -> minijinja::Error {
     minijinja::Error::new(ErrorKind::InvalidOperation, cause)
 }
@@ -268,9 +267,7 @@ mod tests {
         ]);
         // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1,
         // None], "of": {"a": 1, "b": 2}})
-        assert_eq!(
-            text(&value, &Style::default(), usize::MAX).unwrap(),
-            r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "more": 1, "list": [1, null], "of": {"a": 1, "b": 2}}"#
-        );
+        let expected = r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "more": 1, "list": [1, null], "of": {"a": 1, "b": 2}}"#;
+        assert_eq!(text(&value, &Style::default(), usize::MAX).unwrap(), expected);
     }
 }

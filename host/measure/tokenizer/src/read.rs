@@ -1,5 +1,4 @@
-//! Reads a `tokenizer.json` of the byte-level kind. A file that is not understood to the last
-//! setting is left to the `tokenizers` crate.
+//! Reads a byte-level `tokenizer.json`; the `tokenizers` crate has those with other settings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -323,7 +322,6 @@ pub(super) fn letter(byte: u8) -> char {
     }
 }
 
-/// The byte that a letter stands for.
 fn byte(letter: char) -> Option<u8> {
     match u32::from(letter) {
         seen @ (0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) => Some(seen as u8),

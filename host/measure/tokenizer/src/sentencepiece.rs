@@ -31,7 +31,6 @@ const MOST_PAIRS: usize = 1 << 23;
 /// Most ids without a token between a model's and the added ids.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads a model of that name, with the files beside it.
 pub(super) fn read(
     name: &str,
     bytes: &[u8],
@@ -101,7 +100,6 @@ enum Prefix {
 
 struct Settings {
     prefix: Prefix,
-    /// The token put before a text, and the token put behind it.
     around: [Option<(String, u32)>; 2],
 }
 
@@ -228,9 +226,7 @@ fn replace(pattern: Value, content: &str) -> Value {
     json!({"type": "Replace", "pattern": pattern, "content": content})
 }
 
-/// The tokens of a model and the tokens that settings add to it.
 struct Tokens {
-    /// Of the model, by id.
     own: Vec<String>,
     /// Tokens behind the model's, and tokens of the model that settings make special.
     added: BTreeMap<u32, AddedToken>,
@@ -277,8 +273,7 @@ fn tokens(proto: &Proto, siblings: &SiblingFiles) -> Result<Tokens, String> {
     Ok(Tokens { own, added })
 }
 
-/// Tokens that are found before all else: control symbols, user-defined symbols and tokens that
-/// settings add.
+/// Tokens that are found before all else: control symbols, user-defined and added ones.
 fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
     let mut found = BTreeMap::new();
     for (id, (piece, content)) in (0..).zip(proto.pieces.iter().zip(&tokens.own)) {

@@ -36,8 +36,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Checks it, and returns the factor by which decoding can make the tokens' texts longer.
-    /// Errors: the key that asks for too much, its amount, and the limit.
+    /// Checks it, and returns the factor by which decoding lengthens tokens. Errors: the excess.
     pub(super) fn check(&self) -> Result<u64, String> {
         let normalizers = expansion("normalizer", "normalizers", &self.normalizer)?;
         let splits = expansion("pre_tokenizer", "pretokenizers", &self.pre_tokenizer)?;
@@ -91,8 +90,7 @@ fn each(
                 "`{key}` has more than {COMPONENTS} components, or more than {DEPTH} sequences in each other"
             ));
         }
-        // A component with components may still be of another kind: the crate looks at its type
-        // alone.
+        // A component with others may still be of another kind: the crate looks at its type.
         visit(component)?;
         if let Some(more) = component[inner].as_array() {
             open.extend(more.iter().rev().map(|one| (one, depth + 1)));
@@ -124,8 +122,7 @@ fn too_long(key: &str) -> String {
     format!("`{key}` can make a text more than {EXPANSION} times longer")
 }
 
-/// Returns the maximum factor by which a component makes a text longer, if the component does so
-/// again when it comes twice.
+/// The most by which a component lengthens a text, if it does so again when it comes twice.
 fn factor(component: &Value) -> u64 {
     let of = |key: &str| component[key].as_str().map_or(0, |text| text.len() as u64);
     match component["type"].as_str() {
@@ -160,7 +157,6 @@ fn longest_entry(encoded: Option<&str>) -> u64 {
     longest.unwrap_or(0).max(1) as u64
 }
 
-/// Returns the number of tokens that a post-processor adds.
 fn added(processor: &Value) -> u64 {
     let Some(pieces) = processor["single"].as_array() else { return 2 };
     let of = |piece: &Value| {

@@ -18,7 +18,6 @@ const FILE_BYTES: u64 = 32 << 20;
 const ROLES: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// The files beside a tokenizer's file.
 pub(super) struct SiblingFiles {
     /// `tokenizer_config.json`, or the cause why it cannot be read.
     settings: Result<Map<String, Value>, String>,
@@ -32,7 +31,6 @@ pub(super) struct SiblingFiles {
     pub(super) templates: Option<Templates>,
 }
 
-/// Chat templates as their file holds them.
 pub(super) struct Templates {
     pub(super) file: String,
     /// By name, among them `default`, or the fault of the file.
@@ -87,8 +85,7 @@ impl SiblingFiles {
         self.setting(key)?.as_bool()
     }
 
-    /// The names of the tokenizer's class, of the code that holds it and of the model's kind, in
-    /// small letters.
+    /// The names of the tokenizer's class, its code and the model's kind, in small letters.
     pub(super) fn classes(&self) -> Vec<String> {
         let class = self.setting("tokenizer_class").and_then(Value::as_str);
         let mapped = match self.setting("auto_map").map(|map| &map["AutoTokenizer"]) {
@@ -100,7 +97,6 @@ impl SiblingFiles {
         named.map(str::to_lowercase).collect()
     }
 
-    /// Tokens that have a role, by role.
     pub(super) fn roles(&self) -> BTreeMap<&'static str, String> {
         let content = |value: &Value| match value {
             Value::String(content) => Some(content.clone()),
@@ -166,7 +162,6 @@ fn templates(folder: &Path, settings: &Result<Map<String, Value>, String>) -> Op
         .or_else(|| in_file("chat_template.json", of(&object(folder, "chat_template.json"))))
 }
 
-/// A template, or a list of named ones.
 fn texts(value: &Value) -> Result<BTreeMap<String, String>, String> {
     let wrong =
         || "`chat_template` is neither a text nor a list of `name` and `template`".to_owned();
@@ -191,7 +186,6 @@ fn object(folder: &Path, name: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A file's text, if there is such a file.
 fn text(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let bytes = match bytes_of(&folder.join(name), FILE_BYTES) {
         Ok(Some(bytes)) => bytes,

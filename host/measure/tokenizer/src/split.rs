@@ -39,7 +39,6 @@ impl Pattern {
     pub(super) const O200K: Self = Pattern::Cased { apart: false };
     pub(super) const KIMI: Self = Pattern::Cased { apart: true };
 
-    /// The known patterns and their texts.
     pub(super) const KNOWN: [(&'static str, Pattern); 6] = [
         (GPT2, Pattern::Gpt2),
         (LLAMA3, Pattern::LLAMA3),
@@ -49,7 +48,6 @@ impl Pattern {
         (KIMI, Pattern::KIMI),
     ];
 
-    /// The pattern of that text, if it is known.
     pub(super) fn from_regex(regex: &str) -> Option<Self> {
         Self::KNOWN.iter().find_map(|(text, pattern)| (*text == regex).then_some(*pattern))
     }
@@ -88,7 +86,6 @@ impl<'t> Iterator for Words<'t> {
 struct Char {
     value: char,
     class: u8,
-    /// Place at which the next one begins.
     end: usize,
 }
 

@@ -40,7 +40,6 @@ impl<'k> Key<'k> {
 }
 
 impl Strings {
-    /// Room for this number of strings.
     pub(super) fn with_capacity(strings: usize) -> Self {
         Strings { slots: vec![NO_SLOT; (2 * strings).next_power_of_two()], ..Strings::default() }
     }
@@ -54,7 +53,6 @@ impl Strings {
         self.slots.len() * size_of::<Slot>() + self.bytes.len()
     }
 
-    /// The number of a string.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<u32> {
         self.look_up(Key::new(key)).map(|(value, _)| *value)
@@ -185,12 +183,10 @@ fn mix(value: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The merge of two neighbouring tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Merge {
     /// Lower ranks come first.
     pub(super) rank: u32,
-    /// The token they become.
     pub(super) token: u32,
 }
 
@@ -221,14 +217,12 @@ struct PairSlot {
 const NO_PAIR: PairSlot = PairSlot { tag: 0, at: FREE };
 
 impl Pairs {
-    /// Room for this number of pairs, and no more.
     pub(super) fn with_capacity(pairs: usize) -> Self {
         // At most three quarters of the slots are taken.
         let slots = (pairs + pairs / 3 + 1).next_power_of_two();
         Pairs { slots: vec![NO_PAIR; slots], entries: Vec::with_capacity(pairs) }
     }
 
-    /// Returns the merge of the pair, if there is one.
     #[inline]
     pub(super) fn get(&self, left: u32, right: u32) -> Option<Merge> {
         let slot = self.slots[self.find(left, right, hash_pair(left, right))];

@@ -123,7 +123,6 @@ pub(super) fn is_ranks(bytes: &[u8]) -> bool {
     first.len() <= 2 * TOKEN && line(first).is_some()
 }
 
-/// Reads a rank file of that name, with the files beside it.
 pub(super) fn read(
     name: &str,
     bytes: &[u8],
@@ -168,7 +167,6 @@ fn family(name: &str, siblings: &SiblingFiles) -> Result<Family, String> {
     ))
 }
 
-/// Tokens by rank.
 fn tokens(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<u8>>, String> {
     let mut tokens = BTreeMap::new();
     for (number, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {

@@ -50,13 +50,11 @@ pub fn render_in(program: impl Into<OsString>) {
 pub(super) struct Sources {
     pub(super) file: String,
     pub(super) texts: BTreeMap<String, String>,
-    /// The special tokens by role.
     pub(super) special: BTreeMap<String, String>,
     /// The date for templates that write one, as ISO 8601; absent for the usual one.
     pub(super) now: Option<String>,
 }
 
-/// A conversation to be rendered.
 #[derive(Serialize, Deserialize)]
 struct Conversation<'a> {
     messages: Cow<'a, [Value]>,
@@ -76,7 +74,6 @@ enum Place {
 }
 
 impl Chat {
-    /// The templates that lie beside a tokenizer.
     pub(crate) fn found(found: &Templates, special: BTreeMap<String, String>) -> Self {
         let file = found.file.clone();
         Chat::new(match found.texts.clone() {
@@ -85,7 +82,6 @@ impl Chat {
         })
     }
 
-    /// Returns the chat template of a tokenizer which has none.
     pub(crate) fn absent(tokenizer: &str) -> Self {
         Chat::new(Err(ChatError::Absent { tokenizer: tokenizer.to_owned() }))
     }
@@ -94,17 +90,14 @@ impl Chat {
         Chat { sources, place: OnceLock::new() }
     }
 
-    /// The same with another date: see [`ChatTemplate::dated`].
     pub(crate) fn dated(self, now: DateTime) -> Self {
         Chat::new(self.sources.map(|sources| Sources { now: Some(now.to_string()), ..sources }))
     }
 
-    /// Checks that there is one, and that it can be read.
     pub(crate) fn check(&self) -> Result<(), ChatError> {
         self.place().map(drop)
     }
 
-    /// The text of a conversation: see [`ChatTemplate::render`].
     pub fn render(
         &self,
         messages: &[Value],
@@ -138,7 +131,6 @@ impl Chat {
 
 struct Apart {
     process: Option<Process>,
-    /// The reason for its end.
     ended: ChatError,
 }
 
@@ -149,7 +141,6 @@ struct Process {
 }
 
 impl Apart {
-    /// Starts it, and has it read the template.
     fn start(program: &OsString, sources: &Sources) -> Result<Self, ChatError> {
         let unable = |cause: &io::Error| ChatError::Failed {
             cause: format!("the process that renders it cannot be started: {cause}"),
@@ -217,7 +208,6 @@ impl Drop for Process {
     }
 }
 
-/// The cause of a process's end, from its status.
 fn cause_of(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(ABORTED), _) => format!("it takes more than {} MiB of memory", MEMORY >> 20),
@@ -309,10 +299,8 @@ mod tests {
             ]
         );
         let refused = "{{ raise_exception('not these') }}";
-        assert_eq!(
-            answers(&[json!(sources(refused)), conversation(json!(null))]),
-            [json!({"Ok": null}), json!({"Err": {"refused": {"message": "not these"}}})]
-        );
+        let expected = [json!({"Ok": null}), json!({"Err": {"refused": {"message": "not these"}}})];
+        assert_eq!(answers(&[json!(sources(refused)), conversation(json!(null))]), expected);
         let broken = answers(&[json!(sources("{% if %}")), conversation(json!(null))]);
         assert_eq!(broken.len(), 1, "{broken:?}");
         assert_eq!(broken[0]["Err"]["broken"]["file"], "chat_template.jinja", "{broken:?}");

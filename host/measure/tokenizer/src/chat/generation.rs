@@ -1,8 +1,7 @@
 //! The marks of the text that a model wrote, `{% generation %}` and `{% endgeneration %}`:
 //! transformers' own extension of Jinja, which changes nothing in the text.
 
-/// The template with blocks in place of these marks: the blocks leave their contents as they are,
-/// with the same white space around them.
+/// The template with blocks for these marks, which leave contents and white space alone.
 pub(super) fn without_marks(template: &str) -> String {
     let mut plain = String::with_capacity(template.len());
     let mut rest = template;
@@ -42,9 +41,7 @@ mod tests {
     fn only_the_marks_are_replaced() {
         let template =
             "a{%- generation -%} b {% set generation = 1 %}{{ generation }}{%endgeneration%}{%-";
-        assert_eq!(
-            without_marks(template),
-            "a{%- if true -%} b {% set generation = 1 %}{{ generation }}{%endif%}{%-"
-        );
+        let expected = "a{%- if true -%} b {% set generation = 1 %}{{ generation }}{%endif%}{%-";
+        assert_eq!(without_marks(template), expected);
     }
 }

@@ -1,5 +1,4 @@
-//! Golden results of `tiktoken`, `sentencepiece` and transformers, token for token and letter for
-//! letter. `golden.py` makes both the small tokenizers and the libraries' results for them.
+//! Golden results of `tiktoken`, `sentencepiece` and transformers; `golden.py` makes them.
 
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{small, split, split_by};
+use super::{added, small, split, split_by};
 use crate::Tokenizer;
 
-/// A tokenizer of words.
 fn word_level() -> Value {
     json!({
         "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"},
@@ -14,7 +13,6 @@ fn word_level() -> Value {
     })
 }
 
-/// A tokenizer of the kind that this crate reads itself.
 fn byte_level() -> Value {
     let file = small("null", &split_by(split::Pattern::KNOWN[2].0), false, false);
     serde_json::from_str(&file).unwrap()
@@ -290,10 +288,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
 #[test]
 fn odd_files_that_can_be_used_are_used() {
     let added = |number: usize| {
-        json!({
-            "id": 3 + number, "content": format!("<{}{number}>", "x".repeat(number % 100)), "single_word": false,
-            "lstrip": false, "rstrip": false, "normalized": false, "special": true,
-        })
+        added(3 + number, &format!("<{}{number}>", "x".repeat(number % 100)), false, true)
     };
     let catastrophe = json!({
         "type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false,
@@ -324,12 +319,7 @@ fn added_tokens_are_found_whatever_their_number() {
     let contents: Vec<String> =
         (0..2_000).map(|number| format!("<c{number}>")).chain(["<c1".to_owned()]).collect();
     let added: Vec<Value> = (contents.iter().enumerate())
-        .map(|(number, content)| {
-            json!({
-                "id": size + number, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": false,
-            })
-        })
+        .map(|(number, content)| added(size + number, content, false, false))
         .collect();
     let mut file = byte_level();
     file["added_tokens"] = added.into();
