@@ -20,7 +20,6 @@ pub struct Settings {
     pub(crate) token: Option<Token>,
 }
 
-/// A secret, which no message shows.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
 
@@ -52,7 +51,6 @@ impl Token {
 }
 
 impl Settings {
-    /// Reads the settings from these variables.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
         let cache = Cache::from_variables(&variable).ok_or_else(|| {
             HubError::Setting(

@@ -148,90 +148,34 @@ fn revision_has_its_own_reference() {
 }
 
 #[test]
-fn token_is_sent_only_to_the_hub() {
-    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
-    hub.put(MODEL, "large.bin", &some_bytes(1_000), true);
-    hub.put(MODEL, "small.json", b"{}", false);
-    hub.state.lock().unwrap().gate = Some(("hf_secret".to_owned(), "GatedRepo"));
-    let settings = settings(&hub, &cache, Some("hf_secret"));
-    assert!(!format!("{settings:?}").contains("hf_secret"));
-    let outcome = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
-    outcome.result.unwrap();
-    let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
-        hub.seen().into_iter().partition(|seen| seen.is_of_contents);
-    assert!(!elsewhere.is_empty());
-    assert!(elsewhere.iter().all(|seen| seen.token.is_none()), "{elsewhere:?}");
-    assert!(to_hub.iter().all(|seen| seen.token.as_deref() == Some("hf_secret")));
-    assert!(to_hub.iter().any(|seen| seen.path.contains("resolve-cache")));
-}
-
-#[test]
-fn refusals_say_what_to_do() {
-    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
-    hub.put(MODEL, "tokenizer.json", b"{}", false);
-    let open = settings(&hub, &cache, None);
-    let missing = error(download(&open, &model("org/modle"), &[]));
-    assert!(missing.contains("no model `org/modle` (HTTP 404)"), "{missing}");
-    assert!(missing.contains("private"), "{missing}");
-    let file = error(download(&open, &model("org/model"), &["tokenizer.jsn"]));
-    assert!(file.contains("did you mean `tokenizer.json`?"), "{file}");
-
-    hub.state.lock().unwrap().gate = Some(("good".to_owned(), "GatedRepo"));
-    let gated = error(download(&open, &model("org/model"), &[]));
-    let page = format!("accept its terms at {}/org/model", hub.url);
-    assert!(gated.contains(&page) && gated.contains("HF_TOKEN"), "{gated}");
-    let other = settings(&hub, &cache, Some("hf_of_another"));
-    let refused = error(download(&other, &model("org/model"), &[]));
-    assert!(refused.contains("HTTP 403") && refused.contains("may not read it"), "{refused}");
-    assert!(!refused.contains("hf_of_another"), "{refused}");
-}
-
-#[test]
-fn resumes_a_cut_download() {
-    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
-    let large = some_bytes(500_000);
-    hub.put(MODEL, "large.bin", &large, true);
-    hub.state.lock().unwrap().cuts = vec![100_000, 50_000];
-    let settings = settings(&hub, &cache, None);
-    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = outcome.result.unwrap();
-    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((outcome.got, outcome.lost, outcome.again), (500_000, 0, 2));
-    assert_eq!(hub.starts(), [None, Some(100_000), Some(150_000)]);
-}
-
-#[test]
-fn resumes_a_partial_download() {
-    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+fn interrupted_download_continues_or_restarts() {
     let large = some_bytes(200_000);
-    hub.put(MODEL, "large.bin", &large, true);
-    let blobs = cache.path().join("models--org--model/blobs");
-    std::fs::create_dir_all(&blobs).unwrap();
-    let part = blobs.join(format!("{}.incomplete", server::sha256(&large)));
-    std::fs::write(&part, &large[..123_456]).unwrap();
-    let settings = settings(&hub, &cache, None);
-    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = outcome.result.unwrap();
-    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert!(!part.exists());
-    assert_eq!(hub.starts(), [Some(123_456)]);
-}
-
-#[test]
-fn server_without_ranges_restarts_the_download() {
-    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
-    let large = some_bytes(200_000);
-    hub.put(MODEL, "large.bin", &large, true);
-    {
-        let mut state = hub.state.lock().unwrap();
-        state.cuts = vec![150_000];
-        state.knows_no_ranges = true;
+    let in_pieces = vec![None, Some(100_000), Some(150_000)];
+    for (on_disk, cuts, knows_no_ranges, starts, lost, again) in [
+        (0, vec![100_000, 50_000], false, in_pieces, 0, 2),
+        (123_456, vec![], false, vec![Some(123_456)], 0, 0),
+        (0, vec![150_000], true, vec![None, Some(150_000)], 150_000, 1),
+    ] {
+        let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+        hub.put(MODEL, "large.bin", &large, true);
+        {
+            let mut state = hub.state.lock().unwrap();
+            (state.cuts, state.knows_no_ranges) = (cuts, knows_no_ranges);
+        }
+        let blobs = cache.path().join("models--org--model/blobs");
+        let part = blobs.join(format!("{}.incomplete", server::sha256(&large)));
+        if on_disk > 0 {
+            std::fs::create_dir_all(&blobs).unwrap();
+            std::fs::write(&part, &large[..on_disk]).unwrap();
+        }
+        let settings = settings(&hub, &cache, None);
+        let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+        assert_eq!(read(&outcome.result.unwrap().folder.join("large.bin")), large);
+        assert!(!part.exists());
+        assert_eq!(hub.starts(), starts);
+        assert_eq!((outcome.got - outcome.lost, outcome.lost), (200_000, lost));
+        assert_eq!(outcome.again, again);
     }
-    let settings = settings(&hub, &cache, None);
-    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = outcome.result.unwrap();
-    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((outcome.got - outcome.lost, outcome.lost), (200_000, 150_000));
 }
 
 #[test]
@@ -448,6 +392,9 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
     assert!(credentials.contains("HF_ENDPOINT") && !credentials.contains("secret"));
     let token = wrong(&[("HF_TOKEN", "hf secret")]);
     assert!(token.contains("HF_TOKEN") && !token.contains("secret"));
+    let known = [("HOME", "/nowhere"), ("HF_TOKEN", "hf_secret")];
+    let known = Settings::from_variables(variables(&known)).unwrap();
+    assert!(!format!("{known:?}").contains("hf_secret"));
     assert!(wrong(&[("HF_TOKEN_PATH", "/no/file")]).contains("HF_TOKEN_PATH"));
     let offline = [("HOME", "/nowhere"), ("HF_HUB_OFFLINE", "1")];
     let offline = Settings::from_variables(variables(&offline)).unwrap();
