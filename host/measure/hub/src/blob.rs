@@ -69,7 +69,6 @@ impl Digest {
     }
 }
 
-/// The contents of a repository in the cache.
 pub(crate) struct Blobs {
     folder: PathBuf,
     /// The place where the hub's tools keep the locks on it.
@@ -78,9 +77,7 @@ pub(crate) struct Blobs {
 
 /// The way an attempt to bring the rest ended.
 enum TransferEnd {
-    /// With the last byte.
     Whole,
-    /// Before it.
     Cut(String),
     /// By us, because it was too slow.
     Slow(String),

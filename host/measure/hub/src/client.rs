@@ -35,13 +35,11 @@ const WHILE: Nanos = Nanos(if cfg!(test) { 300_000_000 } else { 60_000_000_000 }
 const WHOLE: Nanos = Nanos(10 * WHILE.0);
 /// The number of times that a question is asked before its failure is final.
 const TRIES: u32 = 4;
-/// Longest text of an error that is shown.
 const SHOWN: usize = 300;
 
-/// The hub, as somebody asks it.
 pub struct Client {
     agent: ureq::Agent,
-    endpoint: String,
+    pub(crate) endpoint: String,
     origin: Origin,
     token: Option<Token>,
 }
@@ -62,7 +60,6 @@ impl Answer {
         self.response.status().as_u16()
     }
 
-    /// True if the reply has a status of success.
     pub(crate) fn is_ok(&self) -> bool {
         self.response.status().is_success()
     }
@@ -174,10 +171,6 @@ impl Client {
             origin,
             token: settings.token.clone(),
         })
-    }
-
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
     }
 
     pub(crate) fn has_token(&self) -> bool {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::size;
 
-/// The reason why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     #[error("{0}")]

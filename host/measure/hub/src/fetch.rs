@@ -19,7 +19,6 @@ use crate::origin::escaped;
 const LIST_BYTES: u64 = 64 << 20;
 /// The number of questions about files that are asked at a time.
 const QUESTIONS: usize = 8;
-/// The number of files that are downloaded at a time.
 const DOWNLOADS: usize = 4;
 
 /// Everything that a repository has at a revision.
@@ -63,7 +62,6 @@ pub enum Event<'a> {
     },
 }
 
-/// Requests the list of a repository's files.
 pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubError> {
     #[derive(Deserialize)]
     struct Info {
@@ -102,7 +100,6 @@ pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubErro
     Ok(Listing { commit: info.sha, files })
 }
 
-/// True if a path stays below its repository.
 fn is_path(path: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0'])
@@ -232,7 +229,7 @@ fn refused(
 ) -> HubError {
     let status = answer.status();
     let name = repository.name().to_owned();
-    let endpoint = client.endpoint();
+    let endpoint = &client.endpoint;
     let code = answer.field("x-error-code").unwrap_or_default();
     let no_repository = || HubError::NoRepository {
         endpoint: endpoint.to_owned(),
@@ -309,7 +306,6 @@ impl Listing {
         files.cloned().collect()
     }
 
-    /// The names of some of its files.
     pub fn few(&self) -> String {
         few(&self.files)
     }

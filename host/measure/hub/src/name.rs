@@ -99,7 +99,6 @@ impl Repository {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    /// True if a revision was said.
     pub(crate) fn has_revision(&self) -> bool {
         self.revision.is_some()
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use sha1::Digest as _;
 
-/// The commit that the main branch has.
 pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A request, as one of the servers saw it.
@@ -19,7 +18,6 @@ pub struct Request {
     pub is_of_contents: bool,
     pub method: String,
     pub path: String,
-    /// The first byte that it wanted.
     pub from: Option<usize>,
     pub token: Option<String>,
 }
