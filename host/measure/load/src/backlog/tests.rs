@@ -1,5 +1,4 @@
 use super::*;
-use model::units::Nanos;
 
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;
