@@ -1,16 +1,14 @@
 //! The bytes that this process holds between the socket and the disk, and their bound.
 //!
 //! All data of a reply counts here while it is in memory: pieces of frames, waiting frames,
-//! unfinished answers, and exchanges before the recorder. Where the sum reaches the bound, readers
-//! stop reading ([`Gate`]). The kernel continues to receive, and to stamp, until its own buffers
-//! are full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and
-//! waits; the further use of the bytes is left to the code that takes them.
+//! unfinished answers, and exchanges before the recorder. At the bound readers stop reading
+//! ([`Gate`]). The kernel receives and stamps until its own buffers are full; then the engine has
+//! to wait, and the run says so.
 //!
-//! Two rules keep this free of deadlocks. If nothing is queued, only incomplete frames and answers
-//! fill the bound. Then one stream at a time may read on (or the streams of one connection), until
-//! it brings nothing more. And answers do not fill it: beyond a quarter of the bound, answers of a
-//! KiB and more go to unnamed files in the run's folder. Timeouts between tokens do not run while a
-//! reply is not read.
+//! Two rules prevent deadlocks. If nothing is queued, only incomplete frames and answers fill the
+//! bound. Then one stream at a time, or the streams of one connection, may read on until it brings
+//! nothing more. And beyond a quarter of the bound, answers of a KiB and more go to unnamed files
+//! in the run's folder. Timeouts between tokens do not run while a reply is not read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -23,8 +21,8 @@ use model::units::Nanos;
 
 /// The bound of a run: enough for bursts of a fast engine, little beside 10,000 connections.
 pub const BOUND: usize = 32 << 20;
-/// A stream that waited, and received this much in the meantime, may have made its engine wait. The
-/// smallest receive buffer on Linux has room for twice as much.
+/// A stream that waited, and received this much in the meantime, may have made its engine wait: the
+/// smallest receive buffer on Linux has twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
 /// The same of a reply that shares a connection: about its part of the connection's window.
 const THROTTLED_SHARED_BYTES: usize = 10 << 10;
@@ -47,7 +45,6 @@ pub struct Backlog {
     peak: AtomicUsize,
     /// The stream that may read although the bound is reached, as its number plus one; else 0.
     exempt: AtomicU64,
-    /// Readers that wait.
     waiting: Mutex<Waiters>,
     /// Changes when readers are woken.
     round: AtomicU64,
@@ -282,7 +279,6 @@ pub struct Gate {
     has_read: bool,
     /// The round in which it last left its waker.
     waker_round: Option<u64>,
-    /// The instant at which it began to wait.
     since: Option<Nanos>,
     /// The last wait, from and to, and the bytes that came right after it.
     after: Option<(Nanos, Nanos, usize)>,
@@ -301,8 +297,8 @@ impl Gate {
         }
     }
 
-    /// The stream shares a connection of this number with others, and its window: unread bytes of
-    /// one stream keep the others from reading. So they continue together.
+    /// The stream shares a connection of this number and its window, so all its streams continue
+    /// together: unread bytes of one keep the others from reading.
     pub fn share(&mut self, connection: u64) {
         self.stream = connection;
         self.is_shared = true;
@@ -361,8 +357,7 @@ impl Gate {
         }
     }
 
-    /// Decides, by the bytes read right after a wait, if the engine had to wait too, and how late
-    /// their stamps may be. Bytes that are read together share the time of the last packet.
+    /// Decides, by the bytes right after a wait, if the engine waited, and how late stamps are.
     fn settle(&mut self) {
         let Some((since, until, bytes)) = self.after.take() else { return };
         let throttled = if self.is_shared { THROTTLED_SHARED_BYTES } else { THROTTLED_BYTES };
@@ -395,9 +390,8 @@ impl Drop for Gate {
     }
 }
 
-// Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the
-// allocator and a decode thread gives it back, batch after batch. Between two threads that costs
-// more than cutting frames.
+// Frames that were decoded, emptied, for readers to fill again. Taking memory on one thread and
+// freeing it on another costs more than cutting frames.
 
 /// The most that are kept, each with room for about a batch.
 const KEPT: usize = 1024;

@@ -4,10 +4,7 @@
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
 //! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one
 //! further task reads the replies of all the thread's requests
-//! ([`poller`](crate::transport::poller)). No plugin code runs here. While too many bytes wait to
-//! be decoded ([`backlog`](crate::backlog)), nothing more is read. [`talk`] holds the requests and
-//! replies of one exchange; [`pool`] chooses the connection for a request; [`reading`] reads the
-//! reply and applies the timeouts.
+//! ([`poller`](crate::transport::poller)). No plugin code runs here.
 //!
 //! A reader naps: the kernel's timestamps do not depend on the time of a read. So with 32 streams
 //! or more it reads all arrived bytes every half millisecond. In a closed loop or with a cap, a nap
@@ -114,7 +111,6 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             .await;
     }
 
-    /// Has one exchange, whatever happens.
     async fn serve(
         self: Rc<Self>,
         pool: Rc<Pool<C>>,
@@ -169,8 +165,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if let Some(inputs) = inputs {
             exchange.inputs = inputs.take();
         }
-        // The pacer must not see the slot free before it knows that requests may follow from the
-        // reply.
+        // The pacer must know that requests may follow before it sees the slot free.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
         if let Some(sent) = trail.first.sent.get() {
@@ -180,8 +175,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         self.signal.release(key, freed);
     }
 
-    /// Waits until the user of a request leaves, and returns the time since it was sent; for ever
-    /// if the user does not.
+    /// Waits until the user of a request leaves, if ever, and returns the time since it was sent.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
         let Some(after) = after else { return std::future::pending().await };
         let after = Duration::from(after);
@@ -205,9 +199,8 @@ const FRAMING: Framing = Framing::EventStream;
 const REFUSED: u16 = 300;
 
 impl<C: Connect + Clone + 'static> Worker<C> {
-    /// Opens a WebSocket with this request, sends these messages and the messages that decoding
-    /// demands, and reads the server's. Puts the instant of each send into `inputs`, also if the
-    /// exchange is given up.
+    /// Opens a WebSocket, sends these messages and those that decoding demands, and reads the
+    /// server's. Puts the instant of each send into `inputs`.
     async fn converse(
         &self,
         pool: &Rc<Pool<C>>,
@@ -256,10 +249,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     }
 }
 
-// A future that is only polled when it has something to say.
-//
-// The task of a reply is woken for every event, but its timers and the order to give up fire once,
-// if at all. Polling each of them every time costs more than cutting the event.
+// A future that is only polled when it has something to say. The task of a reply is woken for every
+// event, and polling its rare timers each time costs more than cutting the event.
 
 /// Wraps a future of a task. It must stay with the task that first polls it.
 struct LazyTimer<F> {
@@ -316,7 +307,6 @@ impl<F: Future> LazyTimer<F> {
     }
 }
 
-/// An order to a worker.
 pub enum Order {
     /// Have this many connections open and idle.
     Open(usize),
@@ -326,26 +316,20 @@ pub enum Order {
     Ask(Box<Question>),
     /// Send no further request of exchanges that have several; the replies under way are read.
     Halt,
-    /// Give up the requests in flight.
     Abort,
 }
 
-/// One request, ready to be sent.
 pub struct Job {
-    /// The run's own number for it.
     pub key: u64,
     /// The request, and when it was due.
     pub exchange: Due,
     /// The request, the first if there are several.
     pub request: Request,
-    /// The framing of its reply.
     pub framing: Framing,
-    /// The further course of the exchange.
     pub course: Course,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
-    /// The time after sending at which the client hangs up on purpose, if the reply has not ended
-    /// by then.
+    /// The time after sending at which the client hangs up on purpose.
     pub cancelled_after: Option<Nanos>,
 }
 
@@ -355,19 +339,15 @@ pub trait Replies: Send + Sync {
     fn open(&self, key: u64) -> Rc<dyn Reply>;
 }
 
-/// The receiver of one reply.
 pub trait Reply {
     /// Opens the way back from decoding, where replies decide the next request. `place` is the
-    /// number of the exchange's target. Asked once, on the reader's thread, before anything is
-    /// sent.
+    /// number of the target. Asked once, on the reader's thread, before anything is sent.
     fn demands(&self, place: u32, kind: Kind) -> mpsc::UnboundedReceiver<Demand>;
 
-    /// Takes the head of a reply that is decoded, before its frames, with its framing and its
-    /// request's context.
+    /// Takes the head of a reply that is decoded, with its framing and its request's context.
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>);
 
-    /// Takes frames of a successful reply, in order, with the instant of the handover and their
-    /// share of the backlog.
+    /// Takes frames in order, with the instant of the handover and their share of the backlog.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: BacklogBytes);
 
     /// One of several replies came to its proper end. A demand follows.
@@ -379,8 +359,7 @@ pub trait Reply {
     fn progress(&self) -> &DecodeProgress;
 }
 
-/// The progress of a reply's decoding, for the reader that applies token timeouts. Times in
-/// nanoseconds; 0 if there is none.
+/// The progress of a reply's decoding, for token timeouts. Nanoseconds; 0 if there is none.
 #[derive(Debug, Default)]
 pub struct DecodeProgress {
     /// Arrival of the last decoded frame.
@@ -406,30 +385,23 @@ impl DecodeProgress {
 pub enum End {
     /// A successful status, and the body came to its proper end.
     Whole {
-        /// True if that is also the end of the answer, as in a reply that is not streamed.
-        /// Otherwise the backend finds the end.
+        /// True if that is also the end of the answer; otherwise the backend finds the end.
         ends_answer: bool,
     },
     /// Another status.
     Status {
-        /// The beginning of the body.
         body: Vec<u8>,
         /// The server's retry-after, in its own words.
         retry_after: Option<String>,
     },
-    /// It did not.
     Broke(Class, String),
 }
 
-/// Everything that a worker needs.
 #[derive(Clone)]
 pub struct Worker<C> {
-    /// Opens connections.
     pub connect: C,
-    /// Number of targets to connect to.
     pub targets: u32,
-    /// Number of places that requests may go to: the targets, and after them hosts that only a
-    /// further request of an exchange reaches.
+    /// Number of places that requests may go to: the targets, and hosts of further requests.
     pub places: u32,
     /// The rule by which requests use connections again.
     pub reuse: Reuse,
@@ -440,21 +412,17 @@ pub struct Worker<C> {
     /// Bounds the bytes that are read and not yet decoded.
     pub backlog: Arc<Backlog>,
     pub timeouts: Timeouts,
-    /// The number of idle connections to keep ready in addition to ordered ones, so that a due
-    /// request finds one; replaced in the background.
+    /// The number of idle connections to keep ready beyond ordered ones, for due requests.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
     pub opened: Arc<OpenAttempts>,
-    /// The cookies of conversations, if they are kept.
     pub jars: Option<Arc<Jars>>,
 }
 
 /// Connections opened ahead of need.
 #[derive(Debug, Default)]
 pub struct OpenAttempts {
-    /// Number of attempts that have ended.
     pub settled: AtomicUsize,
-    /// Number of attempts that failed.
     pub failed: AtomicUsize,
 }
 
@@ -467,11 +435,9 @@ fn passed_on(ended: Result<(), JoinError>) {
     }
 }
 
-// The unsent messages of one WebSocket: the next one, and its due time.
-//
-// Pure. Deadlines are absolute: a delay counts from the due time of the previous message, even if
-// that was sent late. So delays do not add up. A held message, or an answer to the server, cannot
-// be due before its release or demand. If that is later, its delay counts from there.
+// The unsent messages of one WebSocket: the next one, and its due time. Pure. A delay counts from
+// the due time of the previous message, even if that was sent late, so delays do not add up. A held
+// message, or an answer to the server, is not due before its release or demand.
 
 /// The size that a message counts as, in addition to its content.
 const MESSAGE_BYTES: usize = size_of::<Waiting>();
@@ -498,10 +464,7 @@ impl Outbox {
         Outbox { waiting: VecDeque::new(), held, last_due: opened }
     }
 
-    /// Adds a message that was demanded at this instant.
-    ///
-    /// # Errors
-    /// If too much waits; a message for people.
+    /// Adds a message that was demanded at this instant. Fails if too much waits.
     pub fn add(&mut self, outgoing: Outgoing, now: Nanos) -> Result<(), String> {
         let Outgoing { message, delay, hold } = outgoing;
         self.held.set(self.held.bytes() + MESSAGE_BYTES + message.len());
@@ -515,8 +478,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Releases the first message that is held, and with it those behind it, up to the next one
-    /// that holds.
+    /// Releases the first held message, and with it those behind it, up to the next held one.
     pub fn proceed(&mut self, now: Nanos) {
         if let Some(held) = self.waiting.iter_mut().find(|waiting| waiting.is_held) {
             held.is_held = false;
@@ -543,11 +505,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backlog::Backlog;
-    use model::clock::Clock;
     use std::cell::Cell;
-    use std::future::poll_fn;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn timer_is_polled_only_after_a_wake() {

@@ -1,9 +1,8 @@
 //! The load: pacing requests, holding connections, sending, reading, and cutting into frames.
 //!
-//! This crate owns the path from a finished request to a frame with its instant. It also owns the
-//! runner's watch on itself ([`vitals`]), and the alarm of every thread of a run
-//! ([`thread_group`]). It knows no plugin. The contents of requests and the meaning of replies are
-//! left to `session`. Its hot path takes no lock that readers share and writes no log.
+//! This crate owns the path from a finished request to a frame with its instant, the runner's watch
+//! on itself ([`vitals`]), and the alarm of every thread ([`thread_group`]). It knows no plugin.
+//! Its hot path takes no lock that readers share and writes no log.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![deny(unsafe_code)]
 

@@ -1,9 +1,8 @@
 //! The pacer: sends each request when it is due and a slot is free, and not before.
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because a
-//! runtime's timers are late by a millisecond. On a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) sets the due times of independent requests. Requests that depend on
-//! others come as [`news`] with their due times, once the others have got far enough.
+//! runtime's timers are late by a millisecond. On a paused clock it is a task, and exact. Requests
+//! that depend on others come as [`news`] with their due times.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -22,7 +21,6 @@ pub mod news;
 
 pub use news::{Announcer, Follower, News, Newsfeed};
 
-/// The facts about a phase that the pacer needs.
 pub struct Pacing {
     pub origin: Nanos,
     /// Nothing is sent once the phase is this old; absent where requests are counted.
@@ -42,8 +40,7 @@ pub struct Pacing {
 /// The load by lanes: sessions whose requests, first ones included, come as [`news`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lanes {
-    /// The longest time without a request in flight. After it all waiting requests move forward
-    /// together, so that the next one is due.
+    /// The longest time without a request in flight; then all waiting requests move forward.
     pub idle_most: Option<Nanos>,
 }
 
@@ -52,7 +49,6 @@ pub struct Lanes {
 pub struct Thinking {
     pub think: Think,
     pub seed: u64,
-    /// The number of the first user.
     pub first: u32,
     /// Difference between one user's number and the next.
     pub step: u32,
@@ -67,7 +63,6 @@ pub struct Release {
     pub granted: Option<Nanos>,
 }
 
-/// The pacer's decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send(Release),
@@ -86,10 +81,8 @@ pub enum Next<Item> {
     None,
 }
 
-/// A request that the pacer has handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandedRequest {
-    /// The number by which [`Signal::release`] will know it.
     pub key: u64,
     /// True if others depend on it: [`News::Over`] has this number when all of them are over.
     pub opens: bool,
@@ -105,15 +98,12 @@ impl From<u64> for HandedRequest {
 const GLANCE: Nanos = Nanos(1_000_000);
 
 /// Paces one phase: draws an item for each due time, takes followers from the newsfeed, and hands
-/// each on with its verdict. `next` gets whether it may wait until an item is ready.
+/// each on with its verdict. `next` gets whether it may wait until an item is ready. In a closed
+/// loop a request is due when its user's slot came free and the user has thought.
 ///
-/// Ends when the items or the due times have ended and no session is open, when the phase is over,
-/// or when told to stop. Items that were due before the end and found no slot are handed on as not
-/// sent. So the record shows the missing load. In a closed loop a request is due when its user's
-/// slot came free and the user has thought.
-///
-/// Once it is told to stop it draws no further item, because there may be millions. It gives the
-/// number of requests that were due by then and were neither drawn nor handed on.
+/// Items that were due before the end and found no slot are handed on as not sent, so the record
+/// shows the missing load. Once it is told to stop it draws no further item, as there may be
+/// millions, and returns the number of due requests that it did not hand on.
 pub async fn pace<Item>(
     clock: &Clock,
     signal: &Signal,
@@ -324,8 +314,7 @@ where
         }
     }
 
-    /// Returns the due time of the next follower. If users send whatever is due next, that is not
-    /// before one is free and has thought.
+    /// Returns the due time of the next follower: not before a user is free, if users send it.
     fn follower_due(&self) -> Option<Nanos> {
         let due = self.queue.due()?;
         let due = match &self.users {
@@ -375,7 +364,6 @@ where
         self.hand(item, Verdict::Send(Release { due, granted }), is_root);
     }
 
-    /// Sends the item that is due in a closed loop.
     fn send_as_user(&mut self, is_root: bool) {
         let by_session = self.pacing.by_session;
         let due = if is_root { self.root_due(Nanos::ZERO) } else { self.follower_due() };
@@ -549,10 +537,9 @@ impl Users {
     }
 }
 
-/// Time before an instant at which a thread stops sleeping and watches the clock instead. A sleep
-/// ends some 30 µs late (80 µs with the kernel's usual timer slack). Watching half of that time
-/// costs no more than the waking itself: at most 4 % of a core at 2000 requests a second. The
-/// median lag falls from 30 to 10 µs.
+/// Time before an instant at which a thread stops sleeping and watches the clock instead: a sleep
+/// ends some 30 µs late. Watching costs at most 4 % of a core at 2000 requests a second, and lowers
+/// the median lag from 30 to 10 µs.
 const WATCH: Nanos = Nanos(20_000);
 
 /// The signal that wakes the pacer while it waits: a slot is free, or the run must stop.
@@ -568,7 +555,7 @@ struct SignalState {
     watched: AtomicBool,
     freed: (Sender<FreeSlot>, Receiver<FreeSlot>),
     /// True if the pacer's thread was woken since it last waited. The thread's own token is not
-    /// enough: whatever else it blocks on, such as a queue of items, may use that up.
+    /// enough: another wait of the thread may use that up.
     woken: AtomicBool,
     wake: Wake,
 }
@@ -591,7 +578,6 @@ impl Signal {
         Self::new(Wake::Thread(std::sync::OnceLock::new()))
     }
 
-    /// For a pacer that is a task.
     pub fn for_task() -> Self {
         Self::new(Wake::Task(Notify::new()))
     }
@@ -608,8 +594,7 @@ impl Signal {
             aborted: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             watched: AtomicBool::new(false),
-            // Holds at most one entry for each request in flight. The pacer takes all entries out
-            // before each request.
+            // At most one entry for each request in flight, as the pacer takes all before each.
             freed: crossbeam_channel::unbounded(),
             woken: AtomicBool::new(false),
             wake,
@@ -620,8 +605,7 @@ impl Signal {
     pub fn attach(&self) {
         if let Wake::Thread(thread) = &self.0.wake {
             let _ = thread.set(std::thread::current());
-            // The kernel may let a sleeper wait 50 µs longer to wake several at a time. If this
-            // cannot be changed, requests are sent that much later, and `sent - due` shows it.
+            // The kernel may let a sleeper wait 50 µs longer; `sent - due` then shows it.
             #[cfg(target_os = "linux")]
             let _ = nix::sys::prctl::set_timerslack(1);
         }

@@ -1,6 +1,4 @@
 //! Questions to a server beside the measured requests, on connections of their own.
-//!
-//! `preflight` and `run` decide on the questions and interpret the answers.
 
 use std::time::Duration;
 
@@ -15,7 +13,6 @@ pub const ANSWER_BYTES: usize = 4 << 20;
 /// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A question, and the channel of its answer: head and beginning of the body, or the error.
 pub struct Question {
     /// Index of the target among the run's targets.
     pub target: u32,
@@ -35,7 +32,6 @@ impl Question {
     }
 }
 
-/// Opens a connection for questions.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,
@@ -49,7 +45,6 @@ pub async fn open<C: Connect>(
     }
 }
 
-/// Asks on an open connection.
 pub async fn answer<Io: ByteStream>(
     connection: &mut Connection<Io>,
     request: Request,

@@ -1,7 +1,5 @@
-//! The threads of a run, and its one alarm: every thread that works for a run is started here, so
-//! none can be without it. A thread that panics ends the run, and leaves its name and its message;
-//! the run's measurements until then are kept. The caller gives a thread its function, and waits
-//! for it.
+//! The threads of a run, and its one alarm: every thread of a run is started here. A thread that
+//! panics ends the run, and leaves its name and its message; the measurements until then are kept.
 
 use std::any::Any;
 use std::fs::File;
@@ -20,7 +18,6 @@ use crate::vitals::Vitals;
 /// Interval at which a waiting caller checks if it should stop waiting.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Starts the threads of one run.
 #[derive(Clone)]
 pub struct ThreadGroup {
     signal: Signal,
@@ -40,12 +37,10 @@ pub struct ThreadPanic {
 pub struct GroupThread<T>(JoinHandle<Option<T>>);
 
 impl ThreadGroup {
-    /// For the run that this signal stops.
     pub fn new(signal: &Signal) -> Self {
         ThreadGroup { signal: signal.clone(), panicked: Arc::default() }
     }
 
-    /// Returns the signal that stops the run.
     pub fn signal(&self) -> &Signal {
         &self.signal
     }
@@ -135,7 +130,6 @@ impl ThreadGroup {
         self.signal.break_down();
     }
 
-    /// The first thread that panicked, if one did.
     pub fn panicked(&self) -> Option<ThreadPanic> {
         self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -153,9 +147,8 @@ impl<T> GroupThread<T> {
     }
 }
 
-/// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can
-/// see the consequences: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
-/// Builds for users do not have it.
+/// Panics at the place that the variable `PANIC_AT` names, for tests: `PANIC_AT=record:3` panics
+/// when the recorder comes by for the third time. Builds for users do not have it.
 #[inline]
 pub fn trip(place: &str) {
     #[cfg(debug_assertions)]
@@ -179,12 +172,9 @@ pub fn trip(place: &str) {
     let _ = place;
 }
 
-// The process's file descriptors: their limit, and the kernel's table of them.
-//
-// Linux doubles the table of a process when a descriptor does not fit. If the process has several
-// threads, the requesting thread then waits until every core has passed through the scheduler
-// (`expand_fdtable` in `fs/file.c`). That took 8 to 16 ms, in which a reader thread neither sends
-// nor reads, so the table is made large before a run begins.
+// The process's file descriptors: their limit, and the kernel's table of them. Linux doubles the
+// table when a descriptor does not fit, which stops a thread for 8 to 16 ms if the process has
+// several (`expand_fdtable` in `fs/file.c`). So the table is made large before a run begins.
 
 /// The most descriptors that the table is made for ahead: half a megabyte of the kernel's memory.
 const MOST: u64 = 1 << 16;
@@ -197,8 +187,8 @@ pub fn make_room_ahead() {
     }
 }
 
-/// Raises the limit of this process to `needed` file descriptors, or to the hard limit. A thread
-/// makes room for them, and nobody waits for it. Returns the limit in force.
+/// Raises the limit of this process to `needed` file descriptors, or to the hard limit, and has a
+/// thread make room for them. Returns the limit in force.
 pub fn allow(needed: u64) -> io::Result<u64> {
     let limit = rlimit::increase_nofile_limit(needed)?;
     // Without the room there are the pauses, and nothing else.
@@ -207,7 +197,6 @@ pub fn allow(needed: u64) -> io::Result<u64> {
     Ok(limit)
 }
 
-/// Has the kernel make its table large enough for `count` descriptors. It never makes it smaller.
 fn make_room(count: u64) -> io::Result<()> {
     let last = i32::try_from(count.saturating_sub(1)).unwrap_or(i32::MAX);
     fcntl_dupfd_cloexec(File::open("/")?, last)?;

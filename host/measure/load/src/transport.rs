@@ -2,8 +2,6 @@
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), for exact timestamps and little processor time per
 //! event; hyper handles HTTP/2 ([`http2`]). A connection of HTTP/1.1 can become a [`websocket`].
-//! `drive` decides which connection a request takes and interprets its bytes. Where a socket is
-//! registered with the thread's [`poller`], its events reach their reader without a task.
 
 pub mod dial;
 mod http1;
@@ -153,7 +151,6 @@ impl<Io: ByteStream> Connection<Io> {
         }
     }
 
-    /// Returns when bytes of the reply last came.
     pub(crate) fn last_read(&self) -> Nanos {
         match self {
             Connection::Http1(connection) => connection.opened.wire.read_at(),
@@ -184,9 +181,8 @@ impl<Io: ByteStream> Connection<Io> {
         }
     }
 
-    /// Sends a request and reads the reply, with at most `most` bytes of its body: for questions
-    /// that are not measured. The body of a call of gRPC ends with its trailer fields, as its
-    /// framing has them.
+    /// Sends a request and reads the reply, with at most `most` bytes of its body, for questions
+    /// that are not measured. The body of a call of gRPC ends with its trailer fields.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
         struct Keep {
             body: Vec<u8>,
@@ -283,7 +279,6 @@ pub struct NewConnection<Io> {
 pub trait Connect {
     type Io: ByteStream;
 
-    /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;
 
     /// Opens one to this target, registered with the poller if it can be. Errors are for users.
@@ -315,7 +310,6 @@ thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// The beginning of a reply.
 #[derive(Debug)]
 pub struct Head {
     pub status: u16,
@@ -362,18 +356,13 @@ fn broken(error: &io::Error) -> String {
     }
 }
 
-// A TCP socket that is registered with its thread's `Poller` instead of the runtime's driver.
-//
-// It can be used like any other byte stream; then tasks wait for it. A watcher of its
-// `Readiness` reads it without a task. Its reads are stamped in `socket`.
+// A TCP socket that is registered with its thread's `Poller` instead of the runtime's driver. Tasks
+// wait for it as for any byte stream; a watcher of its `Readiness` reads it without a task.
 
 pub struct Polled(Registered<TcpStream>);
 
 impl Polled {
-    /// Connects to the first of these addresses that answers.
-    ///
-    /// # Errors
-    /// If none of them could be connected; the error is the last one's.
+    /// Connects to the first of these addresses that answers; the error is the last one's.
     pub async fn connect(addresses: &[SocketAddr], poller: &Poller) -> io::Result<Self> {
         let nothing = "could not resolve to any address";
         let mut refused = io::Error::new(io::ErrorKind::InvalidInput, nothing);

@@ -1,11 +1,8 @@
-//! The run's watch on itself: its threads' use of cores, the lag of decoding, and pauses.
+//! The run's watch on itself: its threads' use of cores, the lag of decoding, and pauses. Virtual
+//! time is never watched.
 //!
 //! Threads enlist when they start. One further thread watches during the measured phase: it wakes
-//! every ten milliseconds, and reads a few files of `/proc` every second. If there is no `/proc`,
-//! its figures are absent. `finding` judges the figures; the delays of sends and reads are metrics,
-//! and computed from records.
-//!
-//! Virtual time is never watched: cores do not follow it.
+//! every ten milliseconds, and reads a few files of `/proc` every second, if there are any.
 
 mod system;
 mod tally;
@@ -35,7 +32,6 @@ pub struct Vitals {
     backlog: OnceLock<Arc<Backlog>>,
     /// The longest from handing on to decoding so far, in nanoseconds.
     behind: AtomicU64,
-    /// The load of the last second.
     load: Mutex<Option<Load>>,
 }
 
@@ -61,7 +57,6 @@ pub struct Load {
     pub backlog: u64,
 }
 
-/// Returns the number of replies that wait for decoding.
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
@@ -83,12 +78,10 @@ impl Vitals {
         }
     }
 
-    /// Has a thread watched, if the watch has not begun.
     pub fn enlist(&self, thread: WatchedThread) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
-    /// Returns the load in the last second of the watch; absent in the first.
     pub fn load(&self) -> Option<Load> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -154,7 +147,6 @@ impl Vitals {
         client
     }
 
-    /// Replies that wait to be decoded.
     fn backlog(&self) -> usize {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.iter().map(|length| length()).max().unwrap_or(0)

@@ -1,5 +1,4 @@
-//! The way back from decoding to reading, for exchanges in which replies decide the next request.
-//! Exchanges of one request do not have it.
+//! The way back from decoding to reading, if replies decide the next request.
 
 use crate::transport::Request;
 use crate::transport::websocket::Message;
@@ -7,7 +6,6 @@ use model::frame::Framing;
 use model::identity::Field;
 use model::units::Nanos;
 
-/// The course of an exchange after its first request.
 pub enum Course {
     /// Its reply is the answer.
     One,
@@ -17,7 +15,6 @@ pub enum Course {
     Socket(Vec<Outgoing>),
 }
 
-/// The particulars of the first request of several.
 pub struct First {
     /// Statuses, beside success, whose replies are decoded.
     pub accepted: Vec<u16>,
@@ -36,7 +33,6 @@ pub enum Kind {
     Socket,
 }
 
-/// A demand of decoding on the reader.
 pub enum Demand {
     /// Send this next request of the exchange.
     Step(Box<Step>),
@@ -48,26 +44,21 @@ pub enum Demand {
     Ended,
 }
 
-/// A next request of an exchange.
 pub struct Step {
-    /// Makes the request ready when it is sent: a signature holds for minutes, and the delay may
-    /// be longer.
+    /// Makes the request ready when it is sent, as a signature holds for minutes.
     pub request: Box<dyn FnOnce() -> Request + Send>,
     /// The number of the place that it goes to: a target's, or another host's after them.
     pub place: u32,
     /// The host, if it is not the exchange's target.
     pub host: Option<String>,
-    /// The framing of its reply.
     pub framing: Framing,
     /// The time between the end of the previous reply and its sending.
     pub delay: Nanos,
     /// As of the first request.
     pub accepted: Vec<u16>,
-    /// As of the first request.
     pub context: Vec<u8>,
 }
 
-/// A message to send over a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     pub message: Message,

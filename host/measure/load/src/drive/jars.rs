@@ -1,5 +1,4 @@
-//! Cookies of conversations: later requests of a conversation carry the cookies that its replies
-//! set. A cookie is a secret, and leaves here only in requests.
+//! Cookies that replies set, for later requests of their conversation. They are secrets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,13 +19,11 @@ const BYTES: usize = 64 << 20;
 /// The exchanges that share cookies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Conversation {
-    /// Those of a session.
     Session(Arc<str>),
     /// One alone, by the run's own number for it.
     Exchange(u64),
 }
 
-/// The cookies of a run, by conversation.
 #[derive(Default)]
 pub struct Jars(Mutex<Shelf>);
 
@@ -43,7 +40,6 @@ struct Shelf {
 #[derive(Default)]
 struct Jar(Vec<(String, String)>);
 
-/// The cookies of one conversation.
 pub struct Cookies<'j> {
     jars: &'j Jars,
     conversation: Conversation,
@@ -77,7 +73,6 @@ impl Cookies<'_> {
         }
     }
 
-    /// Takes the cookies that a reply sets.
     pub fn take(&self, headers: &HeaderMap) {
         if !headers.contains_key(SET_COOKIE) {
             return;
@@ -103,7 +98,6 @@ impl Cookies<'_> {
         }
     }
 
-    /// Returns the values, which must not be seen.
     pub fn values(&self) -> Vec<String> {
         let values = |jar: &Jar| jar.0.iter().map(|(_, value)| value.clone()).collect();
         self.with(values).unwrap_or_default()

@@ -22,12 +22,10 @@ use model::units::Nanos;
 /// The most connections that a worker opens at the same time.
 const OPENING: usize = 128;
 /// Time for which an unused connection may have been idle and still be used again. Servers close
-/// theirs after five seconds (uvicorn) or more; a request that meets the close would count as
-/// failed.
+/// theirs after five seconds (uvicorn) or more, which would fail a request.
 const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
-/// The most connections of a worker that wait for the next turn of their conversations. A
-/// conversation does not say which turn is its last, so beyond this number the connection that has
-/// waited longest is closed.
+/// The most connections of a worker that wait for the next turn of their conversations, whose last
+/// turn is unknown. Beyond, the connection that has waited longest is closed.
 pub(super) const KEPT: usize = 256;
 
 /// Time for which a server may answer the close of a WebSocket.
@@ -38,16 +36,13 @@ const LEAVING: usize = 128;
 /// The reason why a request got no connection.
 type Refusal = (Class, String);
 
-/// The connections of one worker.
 pub(super) struct Pool<C: Connect> {
     worker: Rc<Worker<C>>,
     poller: Option<Poller>,
     places: Vec<Place<C::Io>>,
-    /// WebSockets that are being closed.
     leaving: Cell<usize>,
 }
 
-/// The connections to one target.
 struct Place<Io> {
     /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
@@ -60,15 +55,14 @@ struct Place<Io> {
 /// Connections that are reserved for conversations.
 struct Reserved<Io> {
     connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
-    /// The conversations in the order in which their connections came to rest. An outdated number
-    /// belongs to a connection that was taken since.
+    /// The conversations in the order of their connections' rest. An outdated number belongs to a
+    /// connection that was taken since.
     order: VecDeque<(u64, Arc<str>)>,
     next: u64,
 }
 
 /// A connection that is being opened for several requests.
 struct Opening {
-    /// Requests that wait for it.
     waiting: Cell<usize>,
     /// The outcome, once it is known: open, or why not.
     outcome: watch::Receiver<Option<Result<(), Refusal>>>,
@@ -95,7 +89,6 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Returns the number of free connections to a target.
     pub fn idle(&self, target: u32) -> usize {
         self.place(target).idle.borrow().len()
     }
@@ -104,8 +97,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         &self.places[target as usize % self.places.len()]
     }
 
-    /// Opens `count` connections, spread over the targets, a limited number at the same time.
-    /// Begins no more once the run is stopped.
+    /// Opens `count` connections, spread over the targets, until the run is stopped.
     pub(crate) async fn open_ahead(self: Rc<Self>, count: usize) {
         let next = Rc::new(Cell::new(0));
         let mut openers = tokio::task::JoinSet::new();
@@ -190,8 +182,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 
     /// A slot on a shared connection. If none is free, connections are opened, one for as many
-    /// requests as can share it. A request waits for an opening one, and for the next if others
-    /// have taken all its places.
+    /// requests as can share it, and the request waits.
     async fn shared(
         self: &Rc<Self>,
         target: u32,
@@ -209,8 +200,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Starts to open a connection that can be shared, on a task of its own. Others may wait for it
-    /// even if its first request is given up.
+    /// Starts to open a connection that can be shared, on a task of its own.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
         let (sender, outcome) = watch::channel(None);
         let opening = Rc::new(Opening { waiting: Cell::new(0), outcome });
@@ -236,8 +226,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         opening
     }
 
-    /// Closes a WebSocket whose answer is complete, beside the requests that follow. A server that
-    /// does not answer the close is left without.
+    /// Closes a WebSocket whose answer is complete, beside the requests that follow.
     pub(crate) fn leave(self: &Rc<Self>, socket: WebSocket<C::Io>) {
         if self.leaving.get() >= LEAVING {
             return;
@@ -293,7 +282,6 @@ impl<Io: ByteStream> Place<Io> {
 }
 
 impl Opening {
-    /// Waits for its end.
     async fn wait(&self) -> Result<(), Refusal> {
         match self.outcome.clone().wait_for(Option::is_some).await.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),

@@ -1,8 +1,6 @@
-//! Reads one reply: passes frames to the decode thread, and applies the timeouts.
-//!
-//! The task of the request sends it and waits for the head. From then on [`streaming`] reads. The
-//! task waits for the end and for events outside the socket: timers, room in the backlog, and
-//! orders to give up.
+//! Reads one reply: passes frames to the decode thread, and applies the timeouts. The task of the
+//! request sends it and waits for the head. Then [`streaming`] reads, and the task waits for the
+//! end, timers, room in the backlog, and orders to give up.
 
 mod conversation;
 
@@ -34,9 +32,8 @@ use model::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
-/// The number of frames that are passed to the decode thread together. Each pass may wake it, which
-/// costs more than decoding a frame. And a batch is decoded in less time than its frames one by
-/// one.
+/// The number of frames that are passed to the decode thread together: each pass may wake it, which
+/// costs more than decoding a frame.
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
@@ -45,8 +42,7 @@ pub const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 /// Or the frames of this much time, because the figures shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
-/// A reply that may be read although the bound is reached, but received nothing for this long, lets
-/// another reply go on.
+/// A reply that may read at the bound, but received nothing for this long, lets another go on.
 const STALLED: Duration = Duration::from_millis(100);
 
 /// The reason why a reply has no head.
@@ -57,7 +53,6 @@ pub(super) enum NoHead {
     Unsent(Request),
 }
 
-/// The reading of one reply.
 pub(super) struct Reading {
     reply: Rc<dyn Reply>,
     marks: Rc<Marks>,
@@ -85,16 +80,12 @@ pub(super) struct Reading {
     bytes: u64,
 }
 
-/// A reply that was read to its end.
 pub(super) struct FinishedReply<Io> {
-    /// The way it ended.
     pub end: End,
-    /// The instant of its end.
     pub at: Nanos,
     pub connection: Connection<Io>,
     /// Until when it was not read, because this client was behind.
     pub excused: Nanos,
-    /// Bytes of its body.
     pub bytes: u64,
 }
 
@@ -128,14 +119,12 @@ impl Reading {
         }
     }
 
-    /// True if tokens have timeouts. A reply in one piece has none of its own, but several requests
-    /// for one answer may go on for ever.
+    /// True if tokens have timeouts: not in a reply in one piece, unless it is one of several.
     fn is_timed(&self) -> bool {
         self.framing != Framing::Whole || self.is_step
     }
 
-    /// Waits for the reply's head; if tokens have timeouts, no longer than for the first token, or
-    /// the next if there was one.
+    /// Waits for the reply's head; if tokens have timeouts, no longer than for the next token.
     pub async fn head(
         &mut self,
         reply: impl Future<Output = Result<Head, Unanswered>>,
@@ -177,16 +166,14 @@ impl Reading {
             self.held.set(body.0.len());
             read
         });
-        // The part of a body received before the server fell silent or cut it short still holds its
-        // reason.
+        // The received part of a body still holds its reason.
         let _ = tokio::time::timeout(idle, read).await;
         let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
         let end = End::Status { body: body.0, retry_after: retry_after.map(str::to_owned) };
         (end, connection.last_read())
     }
 
-    /// Waits while too many bytes that were read are still to be decoded. That the engine is silent
-    /// meanwhile is not its fault, so the timeouts for tokens do not run.
+    /// Waits while too many bytes are still to be decoded. Token timeouts do not run meanwhile.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let was_closed = self.gate.is_closed();
         let polled = self.gate.poll(cx);
@@ -201,8 +188,7 @@ impl Reading {
         polled
     }
 
-    /// Lets another reply go on where this one may be read although the bound is reached, and there
-    /// is nothing to read.
+    /// Lets another reply go on if this one may read at the bound, and has nothing to read.
     fn poll_stall(&mut self, cx: &mut Context<'_>) {
         let has_read = self.gate.has_read();
         if !self.gate.is_exempt() {
@@ -228,7 +214,6 @@ impl Reading {
         }
     }
 
-    /// Counts the memory held here.
     fn count(&mut self) {
         self.held.set(self.framer.memory() + self.frames.memory());
     }
@@ -250,8 +235,7 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Empty frames with room for a batch as large as the current one; without room after a single
-    /// frame, such as a reply's first.
+    /// Empty frames with room for a batch as large as the current one, if it has several frames.
     fn like_these(&self) -> Frames {
         match self.frames.len() {
             0..=1 => Frames::default(),
@@ -262,8 +246,8 @@ impl Reading {
         }
     }
 
-    /// True if the next token is overdue. Only the decode thread knows tokens, so when a timeout
-    /// may have passed, everything that has arrived is decoded first.
+    /// True if the next token is overdue. As only the decode thread knows tokens, everything that
+    /// has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();
@@ -279,7 +263,7 @@ impl Reading {
     }
 
     /// Blocks until the last frame is decoded, or for a twentieth of a second; returns whether it
-    /// is. Timeouts rarely come near, and must not depend on how busy the decode threads are.
+    /// is. Timeouts must not depend on how busy the decode threads are.
     fn wait_until_decoded(&self) -> bool {
         for _ in 0..1_000 {
             if self.reply.progress().decoded() >= self.last_frame {
@@ -331,11 +315,8 @@ impl Sink for Reading {
     }
 }
 
-/// Waits until an instant before a next request of an exchange. The exchange's first request has
-/// these instants, and this client held the exchange up until `excused`.
-///
-/// # Errors
-/// A timeout for tokens that passes before.
+/// Waits until an instant before a next request of an exchange, whose first request has these
+/// instants, and which this client held up until `excused`. Fails if a token is overdue before.
 pub(super) async fn pause<C>(
     worker: &Worker<C>,
     reply: &Rc<dyn Reply>,
@@ -354,7 +335,6 @@ pub(super) async fn pause<C>(
     }
 }
 
-/// The beginning of a body.
 struct Beginning(Vec<u8>);
 
 impl Sink for Beginning {
@@ -395,8 +375,7 @@ impl TokenTimer {
         alarm.poll(cx)
     }
 
-    /// Before the reply's head, and between replies: where nothing of the answer came, only the
-    /// first token has a timeout.
+    /// Before a reply's head and between replies: without any answer, the first token's timeout.
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -441,7 +420,6 @@ impl TokenTimer {
     }
 }
 
-/// The reading of one body.
 struct Streaming<Io> {
     reading: Reading,
     connection: Connection<Io>,
@@ -519,19 +497,14 @@ fn broken(broke: Broke) -> End {
     }
 }
 
-// A reply as an object beside its request's task.
-//
-// The poll loop can so read the reply as soon as its socket is ready (`Watch`). The task reads
-// it too when it is woken: at the beginning, by a timer, or when there is room in the backlog
-// again. Both do the same, one after the other on the same thread.
-
-/// The reading of one reply.
+// A reply as an object beside its request's task. So the poll loop can read the reply as soon as
+// its socket is ready (`Watch`). The task reads it too when it is woken; both do the same, one
+// after the other on the same thread.
 trait Turn {
     /// The readiness of its socket; absent if a task must wait for it.
     fn readiness(&self) -> Option<&Rc<Readiness>>;
 
-    /// Reads as far as possible, and returns the end and its instant once the reply is over. Wakes
-    /// the task of this context when there is more to do.
+    /// Reads as far as possible, and returns the end and its instant once the reply is over.
     fn turn(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)>;
 
     /// Prefetches the data that its fields point to and the next turn needs.

@@ -1,5 +1,4 @@
-//! The requests and replies of one exchange: one pair, or several, each request named by the reply
-//! before. Decoding names them through `demand`.
+//! The requests and replies of one exchange, each request named by the reply before (`demand`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,15 +18,13 @@ use model::exchange::{self, Class, Open};
 use model::frame::Framing;
 use model::units::Nanos;
 
-/// A wait for a demand of this length is the decode threads' fault, so the timeouts for tokens do
-/// not count it.
+/// A wait for a demand of this length is the decode threads' fault, and no timeout counts it.
 const PATIENCE: Nanos = Nanos(50_000_000);
 
 /// The known times of an exchange under way, also if it is given up at any point.
 pub(super) struct Trail {
     /// The instants of the first request.
     pub first: Rc<Marks>,
-    /// The marks of the request under way.
     current: RefCell<Rc<Marks>>,
     /// The longest time that bytes of the replies before this one were in the socket.
     read_lag: Cell<Option<Nanos>>,
@@ -44,7 +41,6 @@ struct Saying {
     accepted: Vec<u16>,
     /// Told with the head of the reply.
     context: Vec<u8>,
-    /// True if it is one of several.
     is_step: bool,
 }
 
@@ -61,14 +57,12 @@ impl Default for Trail {
 }
 
 impl Trail {
-    /// Begins another request.
     fn next(&self) {
         let before = self.current.replace(Rc::default());
         let lag = self.read_lag.get().max(before.read_lag.get());
         self.read_lag.set(lag);
     }
 
-    /// Puts the marks of the request under way into its step.
     fn note(&self, exchange: &mut Open) {
         if let Some(step) = exchange.steps.last_mut() {
             let marks = self.current.borrow();
@@ -77,8 +71,7 @@ impl Trail {
         }
     }
 
-    /// The exchange is over: puts everything that is known into its record. `now` is its end if
-    /// nothing else is known of that.
+    /// Puts everything that is known into the record of an exchange, whose end is at most `now`.
     pub fn finish(&self, exchange: &mut Open, now: Nanos) {
         exchange.sent = self.first.sent.get();
         exchange.written = self.first.written.get();
@@ -150,8 +143,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         }
     }
 
-    /// The next request of the exchange, once everything of the reply before is decoded; absent if
-    /// there is none.
+    /// The next request of the exchange, if any, once the reply before is decoded.
     async fn demanded(
         &self,
         reply: &Rc<dyn Reply>,
@@ -244,8 +236,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         end
     }
 
-    /// Sends one request, with the cookies of its conversation, and waits for the head of the
-    /// reply. The error ends the exchange.
+    /// Sends one request with its cookies, and waits for the head. The error ends the exchange.
     pub(super) async fn ask(
         &self,
         pool: &Rc<Pool<C>>,

@@ -1,8 +1,5 @@
-//! Handles of workers: orders to a worker, the choice of a worker for a request, and naps.
-//!
-//! A reader of a thousand streams would be woken for every event. If the kernel stamps arriving
-//! bytes, a reader can read all streams only every half millisecond: the timestamps are the same,
-//! with fewer wake-ups. Orders end a nap at once.
+//! Handles of workers: orders to a worker, the choice of a worker for a request, and naps. With the
+//! kernel's timestamps a reader can read all streams every half millisecond, with fewer wake-ups.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,26 +13,22 @@ use crate::pace::Signal;
 use model::clock::since_process_began;
 use model::units::Nanos;
 
-/// Length of a nap. Two events of one stream that come within it are read together, and so have one
-/// instant.
+/// Length of a nap. Events of one stream within it are read together, and have one instant.
 const NAP: Duration = Duration::from_micros(500);
 /// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
-/// The share of replies' time that a nap takes where requests wait for replies: at most one in this
-/// number of parts.
+/// The share of replies' time that a nap takes if requests wait for replies: one part in this many.
 const SHARE: u64 = 1_000;
 /// A shorter nap saves nothing.
 const SHORTEST: Duration = Duration::from_micros(100);
 /// The weight of the mean time of replies: each ended reply moves it by one part in this number.
 const INERTIA: u64 = 16;
 
-/// The sender of a worker's orders.
 pub struct WorkerHandle {
     orders: UnboundedSender<Order>,
     napper: Napper,
 }
 
-/// Facts of a worker's requests.
 #[derive(Default)]
 struct Requests {
     in_flight: AtomicUsize,
@@ -82,7 +75,6 @@ impl WorkerHandle {
         (WorkerHandle { orders, napper: Napper::default() }, worker)
     }
 
-    /// Has a request sent.
     pub fn send(&self, job: Box<Job>) {
         let requests = Arc::clone(&self.napper.requests);
         requests.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +86,6 @@ impl WorkerHandle {
         self.napper.requests.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Gives an order.
     pub fn put(&self, order: Order) {
         // A worker leaves only when the orders end.
         let _ = self.orders.send(order);
@@ -110,8 +101,8 @@ impl WorkerHandle {
 }
 
 impl Requests {
-    /// Returns the longest nap where the next request waits for the end of a reply. Before the
-    /// first has ended, all take at least as long as they have been under way.
+    /// Returns the longest nap if the next request waits for a reply. Before the first has ended,
+    /// all take at least as long as they have been under way.
     fn nap(&self, now: Nanos) -> Duration {
         let lasted = match self.lasted.load(Ordering::Relaxed) {
             0 => now.since(*self.busy_since.get_or_init(|| now)).0,
@@ -121,9 +112,8 @@ impl Requests {
     }
 }
 
-/// The number of the worker with the fewest requests in flight; equals take turns, by `turn`. A
-/// worker with long replies gets no more of them while others are free, so that it does not read
-/// replies late.
+/// The number of the worker with the fewest requests in flight, so that long replies do not delay
+/// others; equals take turns, by `turn`.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
@@ -131,8 +121,8 @@ pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
 }
 
 impl Napper {
-    /// Registers the calling thread as the napping thread; returns the function that it must call
-    /// before it waits. `is_open` says that no request waits for the end of a reply.
+    /// Registers the calling thread; returns the function that it calls before it waits. `is_open`
+    /// if no request waits for the end of a reply.
     pub fn settle(&self, signal: Signal, is_open: bool) -> impl Fn() + Send + Sync + use<> {
         self.thread.get_or_init(std::thread::current);
         let requests = Arc::clone(&self.requests);

@@ -1,8 +1,6 @@
-//! News of sessions for the pacer: requests that follow from ended ones, each with its due time.
-//!
-//! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the
-//! reply. So the pacer knows if news of past events are still to come. On a paused clock it waits
-//! for them without letting time pass.
+//! News of sessions for the pacer: requests that follow from ended ones, each with its due time. A
+//! reader announces news ([`Announcer::expect`]) before it frees the slot of the reply, so the
+//! pacer knows if news are still to come, and waits for them on a paused clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +43,6 @@ pub struct Newsfeed<Item> {
     unsettled: Arc<AtomicUsize>,
 }
 
-/// The other end.
 pub struct Announcer<Item> {
     news: Sender<Vec<News<Item>>>,
     unsettled: Arc<AtomicUsize>,
@@ -64,8 +61,7 @@ impl<Item> Clone for Announcer<Item> {
 
 /// News for the pacer that this signal wakes.
 pub fn newsfeed<Item>(signal: &Signal) -> (Announcer<Item>, Newsfeed<Item>) {
-    // The memory of sessions bounds it: each request of a session comes as news once, and at the
-    // bound no session begins.
+    // Bounded by the memory of sessions: at the bound no session begins.
     let (sender, news) = crossbeam_channel::unbounded();
     let unsettled = Arc::new(AtomicUsize::new(0));
     let announcer =

@@ -26,9 +26,8 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run, and to other hosts where an exchange may continue.
-/// Names are looked up before the run, to detect errors. The first connection to each target looks
-/// its name up again, and records the instant.
+/// Opens connections to the targets of a run, and to other hosts. Names are looked up before the
+/// run, to detect errors, and again by the first connection to each target, for the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
@@ -51,7 +50,6 @@ type Tls = Result<(TlsConnector, ServerName<'static>), String>;
 /// The reason why no connection to a target can be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// Its name is not known.
     #[error(
         "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
     )]

@@ -1,8 +1,7 @@
 //! HTTP/1.1, the client's side: writes requests, reads heads, and passes bodies on as they come.
 //!
-//! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
-//! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a
-//! buffer that a thread's connections share, without queue or copy between socket and frame.
+//! The reader works at a lower level than a general HTTP library: a body's bytes are stamped where
+//! they were read, and an event is one read into a buffer of the thread, without queue or copy.
 
 mod body;
 
@@ -26,7 +25,6 @@ use model::units::Nanos;
 const HEAD_BYTES: usize = 64 << 10;
 /// Up to this length, every read parses the head: bytes that are no HTTP are noticed at once.
 const SHORT_HEAD_BYTES: usize = 1 << 10;
-/// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
 /// The maximum number of interim replies before the reply itself. Servers send one or two.
 const INTERIM_REPLIES: usize = 16;
@@ -43,7 +41,6 @@ pub struct Connection<Io> {
 }
 
 impl<Io: ByteStream> Connection<Io> {
-    /// On a connection that was just opened.
     pub fn new(opened: NewConnection<Io>) -> Self {
         Connection {
             opened,
@@ -84,8 +81,7 @@ impl<Io: ByteStream> Connection<Io> {
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
-            // A server may answer before it has read everything, to refuse a too large body. So a
-            // reply is looked for while the request goes out, and after its sending failed.
+            // A server may answer before it has read everything, to refuse a too large body.
             if upload.poll(&mut self.opened.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
                     None => marks.written.set(Some(self.opened.wire.clock.now())),
@@ -262,7 +258,6 @@ impl<Io: ByteStream> Connection<Io> {
     }
 }
 
-/// A reply whose head is not complete.
 #[derive(Default)]
 struct Reply {
     bytes: Vec<u8>,

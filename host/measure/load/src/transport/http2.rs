@@ -1,8 +1,7 @@
 //! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
 //!
-//! A task of its own drives the connection, and must run on the thread's `LocalSet`. The instant of
-//! a reply's bytes is the instant of the connection's last read. Streams are woken in the order of
-//! their bytes, before the connection is read again. [`outgoing`] has the instants of sending.
+//! A task on the thread's `LocalSet` drives the connection. The instant of a reply's bytes is the
+//! instant of the connection's last read: streams are woken in the order of their bytes.
 
 mod outgoing;
 
@@ -41,18 +40,15 @@ pub struct Stream {
     is_place: bool,
 }
 
-/// State that the slots on a connection share.
 struct ConnectionState {
     wire: Rc<Wire>,
     outgoing: Rc<Outgoing>,
-    /// The facts about the connection for the next request.
     facts: Cell<exchange::Connection>,
     taken: Cell<usize>,
     /// Number of requests that the server accepts at the same time.
     allowed: Cell<usize>,
 }
 
-/// Spawns hyper's tasks onto the thread.
 #[derive(Clone, Copy)]
 struct Local;
 
@@ -127,7 +123,6 @@ impl Stream {
         })
     }
 
-    /// Returns the facts about the connection's opening.
     pub fn facts(&self) -> exchange::Connection {
         self.shared.facts.get()
     }
@@ -137,16 +132,12 @@ impl Stream {
         self.shared.facts.set(exchange::Connection { waited: true, ..self.facts() });
     }
 
-    /// Returns when bytes last arrived, on any stream.
     pub(crate) fn last_read(&self) -> Nanos {
         self.shared.wire.read_at()
     }
 
-    /// Sends a request and waits for the reply's head.
-    ///
-    /// # Errors
-    /// If the stream broke, or the connection takes no more requests: a GOAWAY is seen only by the
-    /// request that comes after it.
+    /// Sends a request and waits for the reply's head. Fails if the stream broke, or the connection
+    /// takes no more requests: only the request after a GOAWAY sees it.
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,

@@ -1,14 +1,8 @@
-//! Tells the readers of one thread which of its sockets are ready, without waking a task for each.
-//!
-//! A reply that is streamed brings an event, and soon another one. If each reply's task waits for
-//! its own socket, every event passes through the runtime: a lock, a wake-up, the queue of tasks,
-//! and the task's nested futures. Here the sockets of a thread have an epoll of their own, which
-//! lies in the runtime's. One task waits for it ([`PollLoop`]), takes the events in batches, and
-//! calls whatever watches a socket ([`Watch`]). A socket that nothing watches wakes the task that
-//! last waited for it.
-//!
-//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) watches and reads
-//! it.
+//! Tells the readers of one thread which of its sockets are ready, without waking a task for each,
+//! which costs a lock, a wake-up, the queue of tasks and nested futures for every event. A thread's
+//! sockets have an epoll of their own, which lies in the runtime's. One task waits for it
+//! ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A
+//! socket that nothing watches wakes the task that last waited for it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -23,12 +17,11 @@ use tokio::io::unix::AsyncFd;
 /// Sockets served before the thread's other tasks, as many as the runtime polls tasks in a row.
 const BATCH: usize = 64;
 /// Number of turns before its own at which the state of a socket's watcher is fetched, step by
-/// step. Of a thousand replies none finds its state in the processor's cache otherwise.
+/// step: of a thousand replies none is in the processor's cache.
 const FIRST: usize = 8;
 const FAR: usize = 5;
 const NEAR: usize = 2;
 
-/// The registry of a thread's sockets.
 #[derive(Clone)]
 pub struct Poller(Rc<Sockets>);
 
@@ -55,8 +48,7 @@ struct Places {
 
 /// Called when a socket is ready, on the task of the [`PollLoop`].
 pub trait Watch {
-    /// The socket can be read, or was closed. Called once for all bytes that have come: bytes left
-    /// in the socket are not mentioned again.
+    /// The socket can be read, or was closed. Called once for all bytes that have come.
     fn ready(&self);
 
     /// It is called soon: has the processor fetch the memory for the call.
@@ -105,9 +97,8 @@ impl Poller {
             registry: epoll.registry().try_clone()?,
             places: RefCell::default(),
         });
-        // SAFETY: `mio::Poll` owns the descriptor, always gives the same one, and closes it when it
-        // is dropped. The `AsyncFd` owns the `Poll`, and lends it out only for calls that keep it
-        // in its place.
+        // SAFETY: `mio::Poll` owns the descriptor, always the same one. The `AsyncFd` owns the
+        // `Poll`, and lends it out only for calls that keep it in its place.
         #[expect(unsafe_code, reason = "tokio has no other way to wait for an epoll")]
         let epoll =
             unsafe { AsyncFd::register_with_interest(epoll, tokio::io::Interest::READABLE)? };
@@ -120,7 +111,6 @@ impl Poller {
         Ok((Poller(sockets), serves))
     }
 
-    /// Registers a socket, which must not block.
     pub fn register<S: Source>(&self, mut socket: S) -> io::Result<Registered<S>> {
         let readiness = Rc::new(Readiness::default());
         let number = self.0.places.borrow_mut().take(&readiness);

@@ -55,7 +55,6 @@ impl Request {
         })
     }
 
-    /// True if it has a header field of this name.
     pub fn has(&self, name: &HeaderName) -> bool {
         match self {
             Request::Http1 { head, .. } => {

@@ -1,10 +1,9 @@
 //! A TCP socket whose reads carry the kernel's receive timestamps.
 //!
 //! Linux stamps each packet when the network hands it over (`SO_TIMESTAMPNS`). A read of a TCP
-//! socket returns the stamp of its last packet. So the time of a read does not depend on how late
-//! this program reads it. It does not see the time of a packet on the way, or the earlier instants
-//! of packets in one read. The gap between their events becomes zero, as with any reader. A stamp
-//! counts system time, which is turned into the run's clock by the time that has passed since.
+//! socket returns the stamp of its last packet, which does not depend on how late this program
+//! reads it; the gap between events of one read becomes zero. A stamp counts system time, which is
+//! turned into the run's clock by the time that has passed since.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};

@@ -23,7 +23,6 @@ pub struct Wire {
     unsent: RefCell<Vec<Rc<Marks>>>,
 }
 
-/// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
     /// Instant of handing its first byte (over HTTP/2, of its header block) to the socket.
@@ -37,7 +36,6 @@ pub struct Marks {
 }
 
 impl Wire {
-    /// For a stream that was opened just now.
     pub fn new(clock: Clock) -> Rc<Self> {
         Rc::new(Wire {
             clock,
@@ -56,7 +54,6 @@ impl Wire {
         self.lag.set(lag);
     }
 
-    /// Returns when the bytes of the last read came.
     pub fn read_at(&self) -> Nanos {
         self.read_at.get()
     }
@@ -76,7 +73,6 @@ impl Wire {
         self.unsent.borrow_mut().push(Rc::clone(marks));
     }
 
-    /// Bytes are handed to the socket now.
     pub fn write(&self) {
         let mut unsent = self.unsent.borrow_mut();
         if !unsent.is_empty() {

@@ -11,20 +11,16 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use model::connection::{Trust, Version};
 
-/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The file cannot be used.
     #[error(
         "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"
     )]
     File { path: PathBuf, cause: String },
-    /// No certificate is trusted.
     #[error(
         "the system has no trusted certificates{0}; give the authority's with --ca-cert, or skip the check with --insecure"
     )]
     NoRoots(String),
-    /// rustls refused.
     #[error("TLS cannot be set up: {0}")]
     Rustls(#[from] rustls::Error),
 }

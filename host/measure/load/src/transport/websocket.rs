@@ -1,10 +1,8 @@
 //! WebSockets (RFC 6455), the client's side, over a connection after the [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
-//! ([`Pipe`]). The bytes of one read of the socket go to it at once, and all whole messages are
-//! taken before the next read. So a message has the instant of the read that completed it. Writing
-//! never waits inside the library either, so a server that does not read does not keep this side
-//! from reading.
+//! ([`Pipe`]). All whole messages in one read of the socket are taken before the next read, so a
+//! message has the instant of the read that completed it. Writing never waits inside the library.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -53,7 +51,6 @@ pub enum Message {
 }
 
 impl Message {
-    /// Returns the length of its content, in bytes.
     pub fn len(&self) -> usize {
         match self {
             Message::Text(text) => text.len(),
@@ -75,11 +72,9 @@ pub trait Incoming {
 pub struct Closed {
     /// The server's code; absent if it gave none.
     pub code: Option<u16>,
-    /// Its reason; may be empty.
     pub reason: String,
 }
 
-/// One WebSocket, after the handshake.
 pub struct WebSocket<Io: ByteStream> {
     pub(crate) opened: NewConnection<Io>,
     protocol: protocol::WebSocket<Pipe>,
@@ -89,7 +84,6 @@ pub struct WebSocket<Io: ByteStream> {
     unwritable: Option<String>,
     /// True if either side has closed it, or it broke.
     is_over: bool,
-    /// Bytes that came since the last whole message.
     partial: usize,
 }
 
@@ -213,10 +207,8 @@ impl<Io: ByteStream> WebSocket<Io> {
         put.map_err(|error| error.to_string())
     }
 
-    /// Writes the waiting messages; ready when the socket has all. Also answers pings.
-    ///
-    /// # Errors
-    /// If the socket takes nothing more. The server's messages can still be read.
+    /// Writes the waiting messages; ready when the socket has all. Also answers pings. After an
+    /// error the server's messages can still be read.
     pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         if self.unwritable.is_some() {
             return Poll::Ready(Ok(()));
@@ -451,11 +443,7 @@ impl Handshake {
         Ok((request.with(&fields), handshake))
     }
 
-    /// Checks that the server agrees.
-    ///
-    /// # Errors
-    /// If the reply does not agree; a message for people. A reply with an error status is not
-    /// checked further.
+    /// Checks that the server agrees; else a message for people.
     pub fn check(&self, head: &Head) -> Result<(), String> {
         let Head { status, headers } = head;
         let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);

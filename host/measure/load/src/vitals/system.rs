@@ -7,14 +7,11 @@ use model::units::Nanos;
 /// Ticks a second of processor time: 100 on every architecture, whatever the kernel's timer.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A thread of this process, as the system knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Id(u32);
 
-/// Time that a thread has spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadTimes {
-    /// On a core.
     pub on_cpu: Nanos,
     pub waiting: Nanos,
 }
@@ -41,12 +38,10 @@ pub(super) fn this_thread() -> Option<Id> {
     link.file_name()?.to_str()?.parse().ok().map(Id)
 }
 
-/// Returns the time that a thread has spent. Absent once it has ended.
 pub(super) fn spent(id: Id) -> Option<ThreadTimes> {
     parse_spent(&fs::read_to_string(format!("/proc/self/task/{}/schedstat", id.0)).ok()?)
 }
 
-/// Returns the work that the cores have done.
 pub(super) fn cores() -> Option<Cores> {
     let machine = fs::read_to_string("/proc/stat").ok()?;
     parse_cores(&machine, &fs::read_to_string("/proc/self/stat").ok()?)
@@ -81,8 +76,8 @@ fn parse_spent(text: &str) -> Option<ThreadTimes> {
     Some(ThreadTimes { on_cpu: Nanos(fields.next()?.ok()?), waiting: Nanos(fields.next()?.ok()?) })
 }
 
-/// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal;
-/// guests are in user), and of the process's `stat` the 14th and 15th field (user, system).
+/// The line of all cores in `/proc/stat` (user, nice, system, idle, iowait, irq, softirq, steal),
+/// and the 14th and 15th field of the process's `stat` (user, system).
 fn parse_cores(machine: &str, own: &str) -> Option<Cores> {
     let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> =

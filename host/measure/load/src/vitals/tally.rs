@@ -45,23 +45,19 @@ pub(super) struct Whole {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
     pub name: String,
-    /// On a core.
     pub cpu: f64,
     pub waiting: f64,
 }
 
-/// Of one thread's seconds, the worst.
 #[derive(Clone, Copy, Default)]
 struct Seconds {
     cpu: Option<f64>,
     waiting: Option<f64>,
     saturated: Nanos,
-    /// Shares of the last one.
     last: Option<(f64, f64)>,
 }
 
 impl Tally {
-    /// Of threads with these names, from the first sample on.
     pub(super) fn new(names: Vec<String>, first: Sample) -> Self {
         Tally {
             seconds: vec![Seconds::default(); names.len()],

@@ -1,8 +1,5 @@
 //! A WebSocket during its exchange. Messages are sent when they are due, and the server's messages
-//! are passed on as they arrive. Decoding reports the end of the answer.
-//!
-//! The task of the request reads it too when woken by a due message or a demand of decoding.
-//! Sending does not depend on whether more may be read, and reading does not depend on sending.
+//! are passed on as they arrive. Neither depends on the other; decoding reports the answer's end.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -26,13 +23,11 @@ const WRITES_IN_A_ROW: usize = 16;
 /// Sends before the first output that are kept before sends that cannot matter are left out.
 const INPUTS: usize = 1024;
 
-/// The instants at which messages were handed to the socket, up to the first output as far as it is
-/// known.
+/// The instants at which messages were handed to the socket, up to the first output if known.
 pub type Inputs = Rc<RefCell<Vec<Nanos>>>;
 
 /// The end of a conversation.
 pub struct Over<Io: ByteStream> {
-    /// The way it ended.
     pub end: End,
     /// The instant of its end.
     pub at: Nanos,
@@ -61,9 +56,8 @@ impl Incoming for Reading {
 }
 
 impl Reading {
-    /// Sends these messages over a WebSocket, and the messages that decoding demands, and reports
-    /// the server's messages. Puts the instant of each send into `inputs`, also if the wait is
-    /// given up.
+    /// Sends these messages and those that decoding demands, and reports the server's messages.
+    /// Puts the instant of each send into `inputs`.
     pub async fn converse<Io: ByteStream>(
         self,
         socket: WebSocket<Io>,
@@ -105,7 +99,6 @@ impl<Io: ByteStream> Turn for Conversation<Io> {
 }
 
 impl<Io: ByteStream> Conversation<Io> {
-    /// Takes the demands of decoding.
     fn listen(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         while let Poll::Ready(Some(demand)) = self.demands.poll_recv(cx) {
             let now = self.reading.timer.clock.now();
@@ -125,7 +118,6 @@ impl<Io: ByteStream> Conversation<Io> {
         None
     }
 
-    /// Sends the messages that are due.
     fn write(&mut self, cx: &mut Context<'_>) -> Option<(End, Nanos)> {
         for _ in 0..WRITES_IN_A_ROW {
             // Read before the write: a server may have answered when the write returns.
@@ -203,8 +195,7 @@ impl<Io: ByteStream> Conversation<Io> {
     }
 }
 
-/// Classifies a close before the answer is complete: a failure of the server, if its code says one,
-/// else an answer that is cut off.
+/// Classifies a close before the answer is complete: a failure if its code says so, else a cut.
 fn unasked(closed: Closed) -> End {
     let class = if closed.is_regular() { Class::Truncated } else { Class::InBandError };
     End::Broke(class, format!("the server closed the WebSocket {closed}"))

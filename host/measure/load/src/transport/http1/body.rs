@@ -1,7 +1,5 @@
-//! The extent of a reply's body: chunked, of a stated length, or up to the connection's end.
-//!
-//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its
-//! body's length in two ways is refused, because two readers could see two different replies.
+//! The extent of a reply's body: chunked, of a stated length, or up to the connection's end. RFC
+//! 9112, 6 and 7. A head that states its body's length in two ways is refused.
 
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -47,10 +45,8 @@ pub struct SizeLine {
 }
 
 impl Body {
-    /// The body that this head announces.
-    ///
-    /// # Errors
-    /// If the head contradicts itself, or announces a body that cannot be read.
+    /// The body that this head announces. Fails if the head contradicts itself, or the body cannot
+    /// be read.
     pub fn from_head(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body::Over);
@@ -94,8 +90,7 @@ impl Body {
         matches!(self, Body::Over)
     }
 
-    /// Reads the part at the beginning of these bytes, and returns its length; the content is
-    /// absent of bytes that only frame the body.
+    /// Reads the part at the beginning of these bytes; returns its content, if any, and its length.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Option<&'b [u8]>, usize), String> {
         match self {
             Body::Over => return Ok((None, 0)),
@@ -168,10 +163,7 @@ impl Body {
         Ok((None, bytes.len()))
     }
 
-    /// The connection is over: checks that the body is whole.
-    ///
-    /// # Errors
-    /// If a part of the body was still to come.
+    /// The connection is over: fails if a part of the body was still to come.
     pub(crate) fn end_of_connection(&mut self) -> Result<(), Broke> {
         Err(Broke::Connection(match std::mem::replace(self, Body::Over) {
             Body::Over | Body::UntilClose => return Ok(()),

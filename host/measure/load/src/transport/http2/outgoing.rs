@@ -1,9 +1,6 @@
-//! The times at which requests leave on a connection of HTTP/2. It reads the written frames,
-//! because the library does not tell when it writes a request. It may hold one back: until a stream
-//! is free, or the server takes more of a body.
-//!
-//! Streams are opened in the order of the requests, so the first HEADERS of each stream belongs to
-//! the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
+//! The times at which requests leave on a connection of HTTP/2, from the written frames: the
+//! library may hold a request back. Streams are opened in the order of the requests, so the first
+//! HEADERS of each belongs to the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -20,9 +17,7 @@ use model::units::Nanos;
 
 /// Length of the client's preface, which it sends before its first frame.
 const PREFACE_BYTES: usize = 24;
-/// The head of a frame.
 const HEAD_BYTES: usize = 9;
-/// Types of frames.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -143,7 +138,6 @@ impl Drop for QueuedRequest<'_> {
     }
 }
 
-/// A byte stream whose writes are noted.
 pub struct NotedStream<Io> {
     io: Io,
     outgoing: Rc<Outgoing>,
