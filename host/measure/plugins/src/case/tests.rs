@@ -2,11 +2,9 @@
 //! built binary, in `tests/plugin_cases`.
 
 use super::dice::Dice;
-use super::report::Failure;
-use super::store::Store;
-use super::{damage, format, reply, *};
+use super::*;
 use crate::backend::{Meaning, Output, Request};
-use model::frame::{Frames, Framing, LengthPrefix};
+use model::frame::LengthPrefix;
 
 const BODY: &[u8] = b"data: {\"n\": 12}\n\nevent: e\ndata: {\"n\": 345}\n\ndata: [DONE]\n\n";
 
@@ -180,29 +178,8 @@ fn projects_folders_and_cases_are_distinguished() {
 }
 
 #[test]
-fn cases_elsewhere_belong_to_no_project() {
-    let folder = made(&["some/a/case.toml"]);
-    let found = cases(&folder.path().join("some")).unwrap();
-    assert_eq!((found.cases.len(), found.project), (1, None));
-}
-
-#[test]
-fn missing_folder_and_missing_cases_are_errors() {
-    let folder = made(&["cases/notes.txt"]);
-    let none = cases(folder.path()).unwrap_err();
-    assert!(none.contains("cases` has no cases"), "{none}");
-    let absent = cases(&folder.path().join("x")).unwrap_err();
-    assert!(absent.contains("is not a folder"), "{absent}");
-}
-
-#[test]
-fn project_has_one_component() {
-    let folder = made(&["a/target/plugin/a.wasm", "b/target/plugin/b.wasm"]);
-    let component = |name: &str| component(&folder.path().join(name));
-    assert!(component("a").unwrap().ends_with("target/plugin/a.wasm"));
-    let none = component("c").unwrap_err();
-    assert!(none.contains("run `runner plugin build "), "{none}");
-    std::fs::write(folder.path().join("b/target/plugin/c.wasm"), "").unwrap();
-    let several = component("b").unwrap_err();
+fn several_components_are_refused() {
+    let folder = made(&["target/plugin/b.wasm", "target/plugin/c.wasm"]);
+    let several = component(folder.path()).unwrap_err();
     assert!(several.contains("(b.wasm, c.wasm)"), "{several}");
 }
