@@ -1,9 +1,6 @@
-//! Calls of components that import WASI 0.3, whose functions may be asynchronous.
-//!
-//! wasmtime calls such a component as a future, because a guest may wait in an import. Nothing here
-//! is ever waited for: every import of `wasi` is ready at once. So a call is polled as long as it
-//! wakes itself. A guest that waits for an event that never comes ends with an error. Other
-//! components are called without this cost.
+//! Calls of components that import WASI 0.3, whose functions may be asynchronous. wasmtime calls
+//! such a component as a future. Every import of `wasi` is ready at once, so a call is polled as
+//! long as it wakes itself; a guest that waits for something else ends with an error.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -70,8 +67,7 @@ pub(super) fn finish<F: Future>(future: F) -> wasmtime::Result<F::Output> {
     }
 }
 
-/// Calls an exported function by the generated bindings, or by its name if its component is called
-/// as a future.
+/// Calls an exported function by the generated bindings, or by its name as a future.
 macro_rules! exported {
     ($store:ident, $interface:literal, $name:expr, $guest:expr, $call:ident($($argument:expr),*)) => {
         match $crate::awaited::function($store, $interface, $name)? {

@@ -38,10 +38,8 @@ pub use wit::{
     Request, ServedModel, ServerMetric, Socket, Sound, Speculation, Step, Timings, Token, Usage,
 };
 
-/// Most bytes that a plugin may leave unread where the framing is raw: an incomplete frame, which
-/// may be as large as the host's frames.
+/// Most bytes that a plugin may leave unread if the framing is raw: as large as the host's frames.
 const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
-/// A request other than inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aside {
     Control(Control),
@@ -62,13 +60,11 @@ pub const ASIDES: [(&str, Aside); 5] = [
 #[derive(Clone, Debug)]
 pub struct Outside {
     pub default_url: String,
-    /// The authentication of requests, and where people keep the key.
     pub credentials: Credentials,
     /// The requests other than inference that the engine supports.
     pub controls: Vec<(&'static str, Request)>,
 }
 
-/// A backend plugin with its configuration, from which instances are made.
 pub type Backend = Configured<BackendPlugin>;
 
 /// Everything left to the server.
@@ -89,7 +85,6 @@ impl Default for Sampling {
 }
 
 impl Sample {
-    /// A sample of this id and prompt alone.
     pub fn bare(id: &str, prompt: Prompt) -> Self {
         Sample {
             id: id.to_owned(),
@@ -112,7 +107,6 @@ impl Sample {
 }
 
 impl Settings {
-    /// The settings without any option.
     pub fn bare(model: &str, streaming: bool) -> Self {
         Settings {
             model: model.to_owned(),
@@ -147,8 +141,8 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Call {
-    /// Returns the call as one request, to show it, compare it or count its bytes. This is the
-    /// first of several requests, or the handshake of a WebSocket with its messages as the body.
+    /// Returns the call as one request: the first of several, or the handshake of a WebSocket with
+    /// its messages as the body.
     pub fn as_request(&self) -> Cow<'_, Request> {
         match self {
             Call::Request(request) | Call::Steps(Step { request, .. }) => Cow::Borrowed(request),
@@ -204,17 +198,14 @@ impl Refusal {
 /// The state that is kept of a reply from one batch of frames to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
-    /// The plugin's own.
     pub state: Vec<u8>,
     /// Bytes that the plugin left unread. They come again, in front of the next bytes.
     unread: Vec<u8>,
-    /// True if bytes may be left unread, because the framing is raw; absent if the plugin's own
-    /// framing says so.
+    /// True if bytes may be left unread; absent if the plugin's own framing says so.
     is_raw: Option<bool>,
 }
 
 impl Fold {
-    /// After [`Dialect::begin`].
     pub fn new(state: Vec<u8>) -> Self {
         Fold { state, ..Fold::default() }
     }
@@ -317,8 +308,7 @@ impl Dialect {
         Ok(prepared)
     }
 
-    /// The part of a reply to a control request that the plugin reads: over gRPC, the message
-    /// alone.
+    /// The part of a reply to a control request that the plugin reads: over gRPC, the message.
     pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
         match self.framing(true)? {
             Framing::Grpc => grpc::message(reply).map_err(|message| {
@@ -374,7 +364,7 @@ impl Dialect {
     }
 
     /// Writes the call for a sample. `earlier` is the state that the last reply of its conversation
-    /// left. Fails if the plugin cannot write the call, writes a forbidden one, or traps.
+    /// left.
     pub fn encode(
         &mut self,
         sample: &Sample,
@@ -409,8 +399,7 @@ impl Dialect {
     }
 
     /// Decodes a batch of frames of one reply. Returns events in the order of their frames, each
-    /// with the index of its frame. After an error, `fold` is unchanged. Fails if the plugin does
-    /// not understand a frame, breaks its contract, or traps.
+    /// with the index of its frame. After an error, `fold` is unchanged.
     pub fn decode(
         &mut self,
         fold: &mut Fold,
@@ -478,8 +467,7 @@ impl Dialect {
             .any(|streaming| matches!(self.framing(streaming), Ok(Framing::Raw)))
     }
 
-    /// Only where the framing is raw may bytes be left for the next call, and never more than there
-    /// were.
+    /// Checks that bytes are left only if the framing is raw, and never more than there were.
     fn check_unread(
         &mut self,
         unread: usize,
@@ -499,7 +487,6 @@ impl Dialect {
         Err(self.contract("decode", what))
     }
 
-    /// The error in a reply with an error status.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
         call!(self, "explain", call_explain(status, body))
             .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
@@ -541,7 +528,6 @@ impl Dialect {
         self.check(call, fault)
     }
 
-    /// The error for a fault in the result of a call, if there is one.
     fn check(&self, call: &'static str, fault: Option<String>) -> Result<(), PluginError> {
         fault.map_or(Ok(()), |what| Err(self.contract(call, what)))
     }

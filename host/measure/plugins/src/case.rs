@@ -1,9 +1,5 @@
 //! Cases: folders and files that define a plugin's expected output, run in the sandbox under the
-//! limits of a run.
-//!
-//! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`]
-//! runs one and returns a typed report. The top of `case/given.rs` documents the files of a case.
-//! `cli` does the printing.
+//! limits of a run. The top of `case/given.rs` documents the files of a case.
 
 mod backend;
 mod damage;
@@ -70,8 +66,7 @@ impl Suite {
         examine::describe_with(&self.plugin, self.grants(None, &LogBook::default()))
     }
 
-    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved:
-    /// a wrong result must not become the expected one.
+    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Observations::default();
         if let Err(error) = self.run(case, &mut seen) {
@@ -112,8 +107,7 @@ impl Suite {
         CaseReport { name: case.name.clone(), log, failures, written, checks: seen.checks }
     }
 
-    /// The inputs of a backend that no case has, each with the function that reads it and the file
-    /// of a case.
+    /// The inputs of a backend that no case has, each with its reader and the file of a case.
     pub fn untouched(&self) -> Vec<String> {
         if self.plugin.kind != Kind::Backend {
             return Vec::new();
@@ -221,6 +215,24 @@ impl Suite {
             seed: draw.map_or(0, |draw| draw.seed),
         }
     }
+
+    /// The calls of a case; absent unless it has one request, whose reply has a success status.
+    pub fn rehearse<'c>(&self, case: &'c Case) -> Result<Option<Rehearsal<'c>>, PluginError> {
+        let Input::Ask(ask) = &case.given else { return Ok(None) };
+        let success = ask.reply.as_ref().filter(|reply| reply.is_success());
+        let Some(Reply { ending, body, .. }) = success else { return Ok(None) };
+        let plugin: Backend = self.configured(case, None, &LogBook::default())?;
+        let mut dialect = plugin.open()?;
+        let is_socket = *ending == reply::MESSAGES;
+        let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
+        // A case of a faulty reply ends in an error, whose time says nothing.
+        let Ok(batches) = reply::batches(cutting, &[body]) else { return Ok(None) };
+        let frames = reply::singly(&reply::together(&batches));
+        let is_raw = cutting == Cutting::from(Framing::Raw);
+        let mut rehearsal = Rehearsal { dialect, ask, is_raw, frames };
+        let succeeds = rehearsal.encode().and_then(|()| rehearsal.decode()).is_ok();
+        Ok(succeeds.then_some(rehearsal))
+    }
 }
 
 /// The name of the file of a reply with this status, as a case has it.
@@ -250,11 +262,10 @@ fn beside(case: &Path) -> impl Iterator<Item = String> {
     events.map(|events| String::from_utf8_lossy(&events).into_owned())
 }
 
-/// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// Compares the output with the files of a case; with `bless`, writes them instead. `None`
-/// means that there was no output, so the file must not exist.
+/// Compares the output with the files of a case; with `bless`, writes them instead. `None` means
+/// that the file must not exist.
 fn compare(
     store: &mut Store,
     found: &[(&'static str, Option<String>)],
@@ -304,26 +315,6 @@ pub struct Rehearsal<'c> {
     frames: Vec<Frames>,
 }
 
-impl Suite {
-    /// The calls of a case; absent unless it has one request, whose reply has a success status.
-    pub fn rehearse<'c>(&self, case: &'c Case) -> Result<Option<Rehearsal<'c>>, PluginError> {
-        let Input::Ask(ask) = &case.given else { return Ok(None) };
-        let success = ask.reply.as_ref().filter(|reply| reply.is_success());
-        let Some(Reply { ending, body, .. }) = success else { return Ok(None) };
-        let plugin: Backend = self.configured(case, None, &LogBook::default())?;
-        let mut dialect = plugin.open()?;
-        let is_socket = *ending == reply::MESSAGES;
-        let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
-        // A case of a faulty reply ends in an error, whose time says nothing.
-        let Ok(batches) = reply::batches(cutting, &[body]) else { return Ok(None) };
-        let frames = reply::singly(&reply::together(&batches));
-        let is_raw = cutting == Cutting::from(Framing::Raw);
-        let mut rehearsal = Rehearsal { dialect, ask, is_raw, frames };
-        let succeeds = rehearsal.encode().and_then(|()| rehearsal.decode()).is_ok();
-        Ok(succeeds.then_some(rehearsal))
-    }
-}
-
 impl Rehearsal<'_> {
     pub fn encode(&mut self) -> Result<(), PluginError> {
         let Ask { sample, settings, earlier, .. } = self.ask;
@@ -357,24 +348,20 @@ const LINES: usize = 40;
 
 #[derive(Default)]
 struct Observations {
-    /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
     pub failures: Vec<Failure>,
     pub checks: Checks,
     /// True if some output is not known: else an expectation without output must not exist.
     pub unsettled: bool,
-    /// The receiver of the plugin's log lines.
     pub log: LogBook,
     /// Those that are worth showing, each once.
     pub lines: Vec<String>,
-    /// True if a reply was read that has no end, although the server sent all of it without an
-    /// error.
+    /// True if a reply was read that has no end, although the server sent all of it.
     pub endless: bool,
 }
 
 impl Observations {
-    /// Takes the log since the last call. It is shown as long as the reply is intact; for damaged
-    /// replies, only after a failure.
+    /// Takes the log since the last call.
     pub fn keep_log(&mut self) {
         for line in self.log.drain() {
             if !self.lines.contains(&line) && self.lines.len() < LINES {
@@ -402,8 +389,7 @@ impl Observations {
         self.failures.push(Failure::Misbehaved { doing, error: error.to_string() });
     }
 
-    /// Returns true if a repetition gave the same as the first time; if not, records the
-    /// difference.
+    /// Returns true if a repetition gave the same as the first time; else records the difference.
     pub fn same(&mut self, what: impl FnOnce() -> String, first: &str, second: &str) -> bool {
         if first == second {
             return true;
@@ -425,8 +411,6 @@ impl Observations {
     }
 }
 
-// Reading the files of a case, and collecting their mistakes.
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub path: PathBuf,
@@ -443,12 +427,10 @@ impl Display for Mistake {
 struct Files<'a> {
     pub store: Store,
     mistakes: &'a mut Vec<Mistake>,
-    /// Files that other files of the case refer to.
     pub named: Vec<PathBuf>,
 }
 
 impl<'a> Files<'a> {
-    /// Mistakes are added to `mistakes`.
     pub fn new(store: Store, mistakes: &'a mut Vec<Mistake>) -> Self {
         Files { store, mistakes, named: Vec::new() }
     }
@@ -549,8 +531,7 @@ pub struct CaseSet {
     pub project: Option<PathBuf>,
 }
 
-/// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a
-/// case.
+/// Finds cases: in `cases/` of a plugin project, else in `dir`, which may itself be a case.
 pub fn cases(dir: &Path) -> Result<CaseSet, String> {
     if is_file(dir) {
         let project = above(dir).and_then(|cases| project_of(&cases));
@@ -605,7 +586,6 @@ fn within(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(cases)
 }
 
-/// True if a path is a case in one file.
 fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file()
 }

@@ -1,7 +1,4 @@
-//! Conversations as the model's chat template sees them: plain JSON messages, and their number of
-//! tokens.
-//!
-//! The crate `tokenizer` owns templates and their rendering.
+//! Conversations as the model's chat template sees them, and their number of tokens.
 
 use serde_json::{Map, Value, json};
 use tokenizer::Tokenizer;
@@ -37,8 +34,7 @@ pub fn message(message: &Message) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// Counts the tokens of a conversation, with the beginning of the answer. `None` if the template is
-/// not known or refuses it, or it holds more than text.
+/// Counts the tokens of a conversation, with the beginning of the answer, if that is possible.
 pub fn count(tokenizer: &Tokenizer, messages: &[Message], tools: Option<&Value>) -> Option<u32> {
     if !is_known(tokenizer) {
         return None;
@@ -51,7 +47,6 @@ pub fn is_known(tokenizer: &Tokenizer) -> bool {
     tokenizer.chat_template().is_ok()
 }
 
-/// The size of the texts of a conversation.
 pub(super) fn bytes(messages: &[Message]) -> u64 {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let text = parts.map(|part| match part {

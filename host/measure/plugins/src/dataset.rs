@@ -18,7 +18,6 @@ pub use super::bindings::dataset_world::exports::runner::plugin::dataset::{
     Amount, Remark, Treatment,
 };
 
-/// A dataset plugin with its configuration, from which sequences are opened.
 pub type Dataset = Configured<DatasetPlugin>;
 
 /// The most remarks that are taken from a dataset: more are for nobody to read.
@@ -28,8 +27,7 @@ pub struct Samples {
     live: Live<DatasetPlugin>,
     generator: ResourceAny,
     plugin: String,
-    /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide
-    /// once in forty million runs.
+    /// A hash of each id that was returned: of a million, two collide once in forty million runs.
     given: HashSet<u64>,
     /// The id of the last sample; empty before the first one.
     last: String,

@@ -1,8 +1,6 @@
-//! Memory that the compiler needs for the functions of a component, estimated before it sees them.
-//!
-//! The compiler's memory grows with a function's variables times the places where its paths meet.
-//! So a few kilobytes can need gigabytes. Functions are compiled in parallel, as many at a time as
-//! fit.
+//! Memory that the compiler needs for the functions of a component, estimated before it sees them:
+//! it grows with a function's variables times the places where its paths meet. Functions are
+//! compiled in parallel, as many at a time as fit.
 
 use wasmparser::{BlockType, FunctionBody, Operator, Parser, Payload};
 
@@ -15,8 +13,7 @@ const LOCALS: u64 = 8 << 20;
 /// Most parameters and results of a function or block: each jump passes all of them.
 const PASSED: usize = 64;
 
-/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet.
-/// Functions of only costly instructions were measured below it.
+/// The compiler's memory for a byte of a function, and for a variable at a meeting, measured.
 const BYTES_A_BYTE: u64 = 1_024;
 const BYTES_A_MEETING: u64 = 64;
 
@@ -32,7 +29,6 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// Reads all functions of a component.
     pub(super) fn estimate(bytes: &[u8]) -> Result<Self, Fault> {
         let mut effort = Effort::default();
         for payload in Parser::new(0).parse_all(bytes) {
@@ -92,7 +88,6 @@ impl Effort {
 #[derive(Debug)]
 pub(super) enum Fault {
     Malformed(String),
-    /// It exceeds a limit.
     Beyond(String),
 }
 
@@ -115,8 +110,7 @@ fn check_passed(kind: &wasmparser::SubType) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Places where paths meet, times the variables in use, and the values that jumps to many places
-/// pass.
+/// Places where paths meet, times the variables in use and the passed values.
 fn meetings(body: &FunctionBody<'_>, locals: u64) -> Result<u64, Fault> {
     let (mut places, mut uses, mut passed) = (1_u64, 0_u64, 0_u64);
     let mut passes_values = false;

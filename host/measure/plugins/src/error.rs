@@ -5,7 +5,6 @@ use model::clean::{text, unsafe_to_show};
 /// The longest description or error message of a plugin, in bytes; longer ones are cut.
 const TEXT_BYTES: usize = 2_000;
 
-/// The reason why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
@@ -13,43 +12,31 @@ pub enum PluginError {
     NotFound { name: String, searched: String, nearest: String },
     #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
     Unreadable { plugin: String, cause: std::io::Error },
-    /// It is a folder.
     #[error("plugin `{plugin}` is a folder; {what}", plugin = text(.plugin), what = text(.what))]
     Folder { plugin: String, what: String },
-    /// The pinned digest is malformed.
     #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this digest {what}", plugin = text(.plugin), what = text(.what))]
     Pin { plugin: String, what: String },
-    /// Its digest is not the pinned one.
     #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; restore the pinned file, or pin the new SHA-256 if you trust the new file", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
     OtherDigest { plugin: String, origin: String, pinned: String, found: String },
-    /// It exceeds a limit of the sandbox.
     #[error("plugin `{plugin}` is refused: {what}", plugin = text(.plugin), what = text(.what))]
     Excessive { plugin: String, what: String },
-    /// The file is not a WebAssembly component.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     NotComponent { plugin: String, what: String },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     WrongWorld { plugin: String, what: String },
-    /// It is a plugin of another kind than requested.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
     WrongKind { plugin: String, found: &'static str, expected: &'static str, place: String },
-    /// It trapped, ran too long or used too much.
     #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = text(.plugin), cause = text(.cause))]
     Trapped { plugin: String, call: &'static str, cause: String },
-    /// It returned something that its contract forbids.
     #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = text(.plugin), what = text(.what))]
     Contract { plugin: String, call: &'static str, what: String },
-    /// It rejected its configuration.
     #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
     Config { plugin: String, message: String },
-    /// It found an error in an input file.
     #[error("plugin `{plugin}` cannot use its input: {message}", plugin = text(.plugin), message = text(.message))]
     Input { plugin: String, message: String },
-    /// The server sent something it does not understand.
     #[error("plugin `{plugin}` does not understand the reply: {message}", plugin = text(.plugin), message = text(.message))]
     Protocol { plugin: String, message: String },
-    /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
     Other { plugin: String, message: String },
 }
@@ -78,8 +65,7 @@ impl PluginError {
         }
     }
 
-    /// Adds the place in a sequence of samples: the id of the last one before a failure that names
-    /// no place itself.
+    /// Adds the id of the last sample before a failure that names no place itself.
     pub(super) fn after(mut self, last: &str) -> Self {
         if let PluginError::Trapped { cause: message, .. } | PluginError::Other { message, .. } =
             &mut self

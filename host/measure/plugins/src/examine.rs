@@ -1,11 +1,5 @@
-//! Examines a plugin without a run: the imports of its file, its description, and the memory of an
-//! instance.
-//!
-//! It reads no clock: a callback tells the caller when the making of an instance begins and ends,
-//! to time it.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! Examines a plugin without a run: imports, description, and the memory of an instance. It reads
+//! no clock: a callback tells the caller when the making of an instance begins and ends.
 
 use sha2::{Digest, Sha256};
 
@@ -17,11 +11,10 @@ use super::instance::{Configured, Info, World};
 use super::load::{Plugin, SearchPath};
 use super::locate::{self, Reference};
 use super::outline::Outline;
-use super::sandbox::{Grants, LogBook};
+use super::sandbox::Grants;
 use super::scorer::Scorer;
 use model::hex;
 use model::plugin::{Kind, Limits};
-use tokenizer::Tokenizer;
 
 /// The number of instances made to measure the cost of making one.
 const INSTANCES: usize = 9;
@@ -31,7 +24,6 @@ const INSTANCES: usize = 9;
 pub struct Outside {
     /// The place where it was found: a path, or `shipped`.
     pub origin: String,
-    /// Its size in bytes.
     pub size: u64,
     /// SHA-256 of it, in hexadecimal.
     pub digest: String,
@@ -42,16 +34,13 @@ pub struct Outside {
 /// An instance that has only described itself.
 #[derive(Clone, Debug)]
 pub struct AtRest {
-    /// Its description of itself.
     pub info: Info,
-    /// Its linear memory, in bytes.
     pub memory_bytes: u64,
 }
 
 /// The moment relative to the making of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// It is about to be made.
     Before,
     /// It is there, ready for its first call.
     After,
@@ -71,7 +60,7 @@ pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginEr
 }
 
 pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
-    describe_with(plugin, grants())
+    describe_with(plugin, Grants::bare(Limits::default()))
 }
 
 pub(super) fn describe_with(plugin: &Plugin, grants: Grants) -> Result<Info, PluginError> {
@@ -84,14 +73,14 @@ pub(super) fn describe_with(plugin: &Plugin, grants: Grants) -> Result<Info, Plu
     }
 }
 
-/// Returns the facts about a backend that a user sees before a run, without a configuration. Absent
-/// of other plugins, and of a backend that needs a configuration. Fails if a run refuses these
-/// facts, or the backend traps.
+/// Returns the facts about a backend that a user sees before a run. Absent of other plugins, and of
+/// a backend that needs a configuration.
 pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> {
     if plugin.kind != Kind::Backend {
         return Ok(None);
     }
-    let backend = Backend::new(plugin.clone(), &serde_json::json!({}), grants())?;
+    let grants = Grants::bare(Limits::default());
+    let backend = Backend::new(plugin.clone(), &serde_json::json!({}), grants)?;
     match backend.open().and_then(|mut dialect| dialect.outside()) {
         Ok(outside) => Ok(Some(outside)),
         Err(PluginError::Config { .. }) => Ok(None),
@@ -99,10 +88,9 @@ pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> 
     }
 }
 
-/// Makes instances of a plugin, reporting when, and measures the memory of one after it has
-/// described itself.
+/// Makes instances of a plugin, reporting when, and measures the memory of one at rest.
 pub fn at_rest(plugin: &Plugin, tell: &mut dyn FnMut(Moment)) -> Result<AtRest, PluginError> {
-    let grants = grants();
+    let grants = Grants::bare(Limits::default());
     let plugin = plugin.clone();
     let none = &serde_json::json!({});
     match plugin.kind {
@@ -125,15 +113,4 @@ fn rest<W: World>(
     let mut live = plugin.instantiate()?;
     let info = plugin.described(&mut live)?;
     Ok(AtRest { info, memory_bytes: live.store.data().memory_bytes() })
-}
-
-/// The default limits, no files, and a tokenizer of bytes.
-fn grants() -> Grants {
-    Grants {
-        limits: Limits::default(),
-        log: LogBook::default(),
-        files: Arc::new(BTreeMap::new()),
-        tokenizer: Arc::new(Tokenizer::bytes()),
-        seed: 0,
-    }
 }

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// A file opened by a plugin.
 pub struct OpenFile {
     content: Content,
     pub(super) size: u64,
@@ -13,7 +12,6 @@ pub struct OpenFile {
 
 enum Content {
     File(File),
-    /// The names of a folder's files.
     Names(Vec<u8>),
 }
 
@@ -24,8 +22,7 @@ impl OpenFile {
         Ok(OpenFile { content: Content::File(file), size })
     }
 
-    /// The names of the files whose names begin with a folder's, `data/`: each in a line, without
-    /// the folder's, in the order of their bytes. `None` if there are none.
+    /// The names of the files below a folder, `data/`: each in a line, in the order of their bytes.
     pub(super) fn list(folder: &str, files: &BTreeMap<String, PathBuf>) -> Option<Self> {
         let mut names = Vec::new();
         for (name, _) in files.range(folder.to_owned()..) {

@@ -1,13 +1,10 @@
 //! Imports that a component may have, and why the rest is refused.
-//!
-//! This module only decides; `sandbox` and `wasi` implement the imports.
 
 use super::compile::Contract;
 use super::outline::Outline;
 use model::clean;
 use model::plugin::Kind;
 
-/// Something that a component imports.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Import {
     /// Its name, such as `wasi:cli/environment@0.2.6`.
@@ -92,8 +89,7 @@ fn foreign(name: &str) -> (bool, &'static str) {
     }
 }
 
-/// Describes the refused imports; absent if none is refused. Our own interfaces are checked only
-/// once the version is known to be supported: otherwise the version is the error.
+/// Describes the refused imports. Our own are checked once the version is known to be supported.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (list(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))

@@ -1,5 +1,4 @@
-//! Base of the three kinds of plugin after loading: a store, and an instance in it. A trap ends the
-//! instance, never the run.
+//! Base of the three kinds of plugin: a store, and an instance in it. A trap ends the instance.
 
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
@@ -23,7 +22,6 @@ pub trait World: Sized {
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()>;
 
-    /// Finds its exports in a component.
     fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready>;
 
     fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self>;
@@ -32,8 +30,7 @@ pub trait World: Sized {
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
 }
 
-/// The calls of a world that differ between the generated bindings in their types alone: finding a
-/// component's exports, making an instance, calling `describe`.
+/// The calls of a world that differ between the generated bindings in their types alone.
 macro_rules! by_bindings {
     ($ready:ty) => {
         type Ready = $ready;
@@ -68,8 +65,7 @@ pub(super) use by_bindings;
 /// The result of a call: the sandbox's result around the plugin's.
 pub(super) type CallResult<T> = wasmtime::Result<Result<T, types::Error>>;
 
-/// A plugin of a kind with its configuration, from which instances are made. Everything that all
-/// instances share is done once, so that making one is cheap.
+/// A plugin of a kind with its configuration, and everything that its instances share.
 pub struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
@@ -96,8 +92,7 @@ pub(super) struct Live<W> {
 }
 
 impl<W: World> Configured<W> {
-    /// Takes a loaded plugin with this configuration, a JSON object. Fails if the plugin is of
-    /// another kind, or does not fit the world of its kind.
+    /// Takes a loaded plugin with this configuration, a JSON object.
     pub fn new(
         plugin: Plugin,
         config: &serde_json::Value,
@@ -164,7 +159,6 @@ impl<W: World> Configured<W> {
 }
 
 impl<W> Live<W> {
-    /// Makes one call under the limits of the run.
     pub(super) fn call<T>(
         &mut self,
         call: &'static str,
@@ -176,10 +170,8 @@ impl<W> Live<W> {
     }
 }
 
-/// A world whose instances are opened with just their configuration, and so can be reopened at any
-/// time.
+/// A world whose instances can be reopened at any time, with just their configuration.
 pub trait Reopen: World {
-    /// Opens the resource for the other calls.
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> CallResult<ResourceAny>;
 }
 
@@ -190,13 +182,11 @@ pub(super) struct OpenInstance<W: World> {
 }
 
 impl<W: Reopen> OpenInstance<W> {
-    /// Opens a first instance.
     pub fn new(from: &Configured<W>) -> Result<Self, PluginError> {
         let live = Some(open(from)?);
         Ok(OpenInstance { from: from.clone(), live })
     }
 
-    /// Returns the plugin's statements about itself.
     pub fn described(&mut self) -> Result<Info, PluginError> {
         let (mut live, handle) = self.live()?;
         let info = self.from.described(&mut live)?;
@@ -221,7 +211,6 @@ impl<W: Reopen> OpenInstance<W> {
         Ok(value)
     }
 
-    /// Takes the instance, or makes one if there is none.
     fn live(&mut self) -> Result<(Live<W>, ResourceAny), PluginError> {
         match self.live.take() {
             Some(live) => Ok(live),

@@ -6,21 +6,17 @@
 //! leaves the meaning of a plugin's answers to the caller.
 //!
 //! **Decoding is a fold.** `decode(state, frames) -> (events, state)`: the state is opaque bytes
-//! that the host keeps for the reply, empty at first. So the instance of any thread can take the
-//! next batch, and a trap loses only one exchange. A failed batch can be repeated frame by frame,
-//! to keep the events before the fault. The host cuts frames, because waking a thread costs more
-//! than decoding an event. The first frame goes at once, then 32 frames, 8 KiB, or the frames of a
-//! second.
+//! that the host keeps for the reply, empty at first. So any thread's instance can take the next
+//! batch, and a trap loses only one exchange. A failed batch is repeated frame by frame, to keep
+//! the events before the fault. Frames go in batches: waking a thread costs more than decoding.
 //!
 //! **The sandbox.** One engine serves the process, with epochs for deadlines (a tick every 10 ms).
-//! Each instance has a store with limits on memory and tables, on the time of a call, and on the
-//! data that crosses in one. Imports are bound once for all instances, so an instance takes
-//! microseconds. After a trap it is dead, and the next call makes a new one. NaNs are canonical, so
-//! results do not depend on the processor.
+//! Each instance has a store with limits on memory, tables, time and data. Imports are bound once
+//! for all instances, so an instance takes microseconds. After a trap it is dead, and the next call
+//! makes a new one. NaNs are canonical, so results do not depend on the processor.
 //!
 //! **The host's work for a plugin is charged to its call.** Texts are tokenized in portions of 1
-//! MiB, with a look at the clock between them. Calls that ran too long are counted by plugin, and
-//! raise the finding `plugin-overruns`.
+//! MiB, with a look at the clock between them. Calls that ran too long raise `plugin-overruns`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 

@@ -4,18 +4,16 @@ use model::plugin::Limits;
 
 use wasmtime::ResourceLimiter;
 
-/// Core instances, linear memories and tables of one plugin's instance. Components are made of many
-/// modules (a Python guest has some forty), but not of many memories: each reserves address space.
+/// Core instances, linear memories and tables of one plugin's instance, which may be many modules
+/// (a Python guest has some forty).
 const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ExceededLimit {
-    /// The limit on memory, in bytes.
     #[error("it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)", mebibytes(*.0))]
     Memory(u64),
-    /// The limit on table elements.
     #[error(
         "it asked for tables of more than the {0} elements allowed (raise `table` under [sandbox] if it really needs more)"
     )]
@@ -29,13 +27,11 @@ pub(super) enum ExceededLimit {
 struct Share {
     taken: u64,
     limit: u64,
-    /// The error of going beyond it.
     exceeded: fn(u64) -> ExceededLimit,
 }
 
 impl Share {
-    /// Accounts for growth; `false` if the guest's own maximum forbids it, which the guest handles
-    /// itself.
+    /// Accounts for growth; `false` if the guest's own maximum forbids it.
     fn grow(
         &mut self,
         current: usize,
@@ -62,7 +58,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Nothing used yet.
     pub fn new(limits: &Limits) -> Self {
         let none = |limit, exceeded| Share { taken: 0, limit, exceeded };
         Tally {
@@ -76,8 +71,7 @@ impl Tally {
     }
 }
 
-/// A guest that is denied memory often continues silently. So exceeding a limit aborts the call
-/// with an error that names the limit.
+/// Exceeding a limit aborts the call with its name: a guest that is denied memory often continues.
 impl ResourceLimiter for Tally {
     fn memory_growing(
         &mut self,
@@ -118,7 +112,6 @@ impl ResourceLimiter for Tally {
     }
 }
 
-/// A number of bytes, for people.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

@@ -1,5 +1,4 @@
-//! From a plugin's name, as given by the user, to a compiled component with known kind and
-//! version.
+//! From a plugin's name to a compiled component with known kind and version.
 
 use model::hex;
 
@@ -20,7 +19,6 @@ pub use super::locate::{SearchPath, Shipped};
 /// A component that was found, checked and compiled.
 #[derive(Clone)]
 pub struct Plugin {
-    /// The name by which it was requested.
     pub name: String,
     /// The place where it was found: a path, or `shipped`.
     pub origin: String,
@@ -35,16 +33,11 @@ pub struct Plugin {
 }
 
 /// Finds, reads and compiles a plugin, under the default limits.
-///
-/// Searched in this order: the path as given, the scenario's folder, the folders of the
-/// search path, the components that ship with the runner.
 pub fn load(name: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     load_within(name, search, &Limits::default())
 }
 
-/// Finds, reads and compiles a plugin. `name` is a name, or a name and the digest that it must
-/// have: `NAME@sha256:HEX`. Fails if it is not found, not readable, not the pinned file, not a
-/// component, of another world or version, beyond the limits, or has a forbidden import.
+/// Finds, reads and compiles a plugin by its name, or its name and digest: `NAME@sha256:HEX`.
 pub fn load_within(
     name: &str,
     search: &SearchPath,
@@ -53,8 +46,7 @@ pub fn load_within(
     loaded(name, search, limits, Cached::Used)
 }
 
-/// The same, but compiles the plugin in any case, so that the time of compiling is measured. The
-/// next process finds it compiled.
+/// The same, but compiles the plugin in any case; the next process finds it compiled.
 pub fn load_anew(name: &str, search: &SearchPath, limits: &Limits) -> Result<Plugin, PluginError> {
     loaded(name, search, limits, Cached::Replaced)
 }

@@ -1,7 +1,5 @@
-//! From a reference to a plugin to its bytes.
-//!
-//! A reference is a name, optionally with a pinned digest: `NAME@sha256:HEX`. Names are resolved in
-//! one place, [`bytes`]: add other sources than files and shipped plugins there.
+//! From a reference to a plugin, a name with or without a pinned digest, to its bytes. Names are
+//! resolved in one place, [`bytes`]: add other sources there.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,9 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::PluginError;
 use model::plugin::{Kind, Limits};
 
-/// The separator between name and digest.
 const PIN: &str = "@sha256:";
-/// Hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +44,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Components inside the program: names such as `backends/sglang.wasm`, and functions that unpack
-/// their bytes.
+/// Components inside the program, by name, with functions that unpack their bytes.
 pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
 /// The folders in which plugins are searched for, in addition to the path as given.
@@ -57,14 +52,13 @@ pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 pub struct SearchPath {
     /// The scenario's folder, if it came from a file.
     pub scenario: Option<PathBuf>,
-    /// Folders named by the user, in order.
     pub folders: Vec<PathBuf>,
     /// The components that ship inside the program, by name.
     pub shipped: Shipped,
 }
 
-/// The bytes of a name, and their place. Searched in this order: the path as given, the scenario's
-/// folder, the search path, the shipped plugins.
+/// The bytes of a name, and their place: the path as given, else in the scenario's folder, the
+/// search path, or the shipped plugins.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,

@@ -2,12 +2,8 @@
 //! its imports and exports.
 //!
 //! The compiler accepts any input and takes as long as it needs. So a component that exceeds the
-//! limits is detected here and never reaches it. The compiler checks whether the rest is valid.
-//!
-//! The compiler's memory is estimated function by function (`effort`). A function has at most 1 MiB
-//! of code, and a bounded product of branches and local variables. As many functions are compiled
-//! at the same time as fit into 2 GiB. Compiling has a time limit too. A scenario can raise the
-//! limits that a plugin needs (`sandbox`).
+//! limits is detected here and never reaches it; `effort` estimates the compiler's memory. A
+//! scenario can raise the limits (`sandbox`).
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
@@ -17,19 +13,15 @@ use wasmparser::{
 use super::limits::mebibytes;
 use model::plugin::Limits;
 
-/// Most instances that one instance of a component may consist of. Components instantiate
-/// components, so a few bytes can stand for any number of them.
+/// Most instances that one instance of a component may consist of: a few bytes can be any number.
 const INSTANCES: u64 = 1_000;
 /// Most items in all modules and components together, functions aside: imports, exports, types,
-/// globals, segments, aliases and their items. Each costs memory when it is compiled, even if
-/// nothing uses it.
+/// globals, segments and aliases. Each costs memory when it is compiled.
 const ITEMS: u64 = 500_000;
-/// Most bytes of one instance beside its memories and tables, and the bytes of one item of a
-/// module.
+/// Most bytes of one instance beside its memories and tables.
 const INSTANCE_BYTES: u64 = 16 << 20;
 const ITEM_BYTES: u64 = 32;
 
-/// A component from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// Functions: of all modules together, and of the boundary.
@@ -52,7 +44,6 @@ pub struct Outline {
     hands_on_code: bool,
 }
 
-/// The cost of one instance of a module or component.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     instances: u64,
@@ -110,8 +101,7 @@ impl Outline {
                 self.functions += u64::from(section.count());
                 add_items(levels, section.count());
             }
-            // A type lists fields, parameters and cases, which are counted by the bytes that they
-            // take at least.
+            // A type lists fields, parameters and cases, counted by the bytes that they take.
             Payload::TypeSection(section) => self.items += (section.range().len() / 4) as u64,
             Payload::CoreTypeSection(section) => self.items += (section.range().len() / 4) as u64,
             Payload::ComponentTypeSection(section) => {
@@ -255,7 +245,6 @@ impl Outline {
         }
     }
 
-    /// Describes the exceeded limit; absent if there is none.
     pub fn beyond(&self, limits: &Limits) -> Option<String> {
         let settable = [
             (self.functions, limits.functions, "functions", "functions"),

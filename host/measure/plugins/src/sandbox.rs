@@ -1,8 +1,5 @@
 //! The sandbox of plugins: one engine with a ticker for deadlines, and a store for each instance,
-//! with limits on memory, time, returned data and log lines.
-//!
-//! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the
-//! [`Guest`] decides which files and which tokenizer a plugin sees.
+//! with limits on memory, time, returned data and log lines. `wasi` provides an empty WASI.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,8 +35,7 @@ pub(super) const NEVER: &str = "it waits for something that never happens in the
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// The engine that runs components with these imports. All plugins of this process share it, except
-/// plugins that import WASI 0.3, whose calls need an engine of their own.
+/// The engine that runs components with these imports: all share one, except those of WASI 0.3.
 pub fn engine(imports: &[String]) -> &'static Engine {
     if imports.iter().any(|name| name.starts_with("wasi:") && name.contains("@0.3.")) {
         concurrent_engine()
@@ -48,8 +44,7 @@ pub fn engine(imports: &[String]) -> &'static Engine {
     }
 }
 
-/// The engine of components whose imports may be asynchronous. It exists once such a component
-/// does.
+/// Exists once there is a component whose imports may be asynchronous.
 static CONCURRENT: OnceLock<Engine> = OnceLock::new();
 
 /// The engine of components without asynchronous functions.
@@ -104,7 +99,6 @@ struct Lines {
     kept: Vec<String>,
     /// Number of lines that each plugin wrote.
     written: BTreeMap<String, usize>,
-    /// The calls of each plugin that were stopped.
     overruns: BTreeMap<String, Overruns>,
 }
 
@@ -134,7 +128,6 @@ impl LogBook {
         }
     }
 
-    /// Counts a call that was stopped after so long.
     fn overran(&self, plugin: &str, limit: Duration) {
         let mut lines = self.lines();
         let overruns = lines.overruns.entry(plugin.to_owned()).or_default();
@@ -171,7 +164,19 @@ pub struct Grants {
     pub seed: u64,
 }
 
-/// The destination of a plugin's output.
+impl Grants {
+    /// These limits, no files, and a tokenizer of bytes.
+    pub fn bare(limits: Limits) -> Self {
+        Grants {
+            limits,
+            log: LogBook::default(),
+            files: Arc::default(),
+            tokenizer: Arc::new(Tokenizer::bytes()),
+            seed: 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     /// To the log, as information.
@@ -180,7 +185,6 @@ pub(super) enum Output {
     Error,
 }
 
-/// The host's side of one instance.
 pub struct Guest {
     plugin: String,
     pub(super) grants: Grants,
@@ -188,8 +192,7 @@ pub struct Guest {
     /// The instant at which this call's time is up; absent if nothing checks it.
     deadline: Option<Nanos>,
     table: ResourceTable,
-    /// The text that it wrote to the log as an error during this call: a panic's or an exception's
-    /// message.
+    /// The error that it logged during this call: a panic's or an exception's message.
     last_error: Option<String>,
     /// The text that it printed to standard error during this call.
     printed: Option<String>,
@@ -201,7 +204,6 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Linear memory that the instance uses, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.tally.memory_bytes()
     }
@@ -215,7 +217,6 @@ impl Guest {
         self.random.draw()
     }
 
-    /// Logs the guest's output, line by line.
     pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.unfinished[to as usize];
@@ -251,8 +252,8 @@ impl Guest {
             .write(&self.plugin, || format!("{name} {}: {}", self.plugin, one_line(line)));
     }
 
-    /// Returns why it aborted, in its own words. A line of the log is written for people, so it
-    /// comes first: interpreters print a traceback, and then a panic of their own.
+    /// Returns why it aborted, in its own words. A line of the log comes first: interpreters print
+    /// a traceback, and then a panic of their own.
     fn last_words(&self) -> Option<&str> {
         self.last_error.as_deref().or(self.printed.as_deref())
     }
@@ -266,7 +267,6 @@ impl Guest {
     }
 }
 
-/// Flushes the last output.
 impl Drop for Guest {
     fn drop(&mut self) {
         self.finish_lines();

@@ -1,5 +1,4 @@
-//! Calling a scorer: one instance over all exchanges of a run, in order. A scorer that runs answers
-//! as programs gets an instance for each of them; [`programs`] has the rules.
+//! Calling a scorer: one instance over all exchanges of a run, in order; or one for each program.
 
 mod programs;
 
@@ -19,7 +18,6 @@ use programs::{Declaration, Programs};
 pub use super::bindings::types::Turn;
 pub use wit::{Count, CountSource, Exchange, Score};
 
-/// A scorer plugin with its configuration, from which instances are made.
 pub type Scorer = Configured<ScorerPlugin>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
@@ -81,9 +79,7 @@ impl Configured<ScorerPlugin> {
 }
 
 impl Judge {
-    /// Scores of one exchange. If the scorer runs answers as programs, they are the mean over all
-    /// answers of the exchange. Each is judged alone; a program that the sandbox stops has scores
-    /// too.
+    /// Scores of one exchange: of answers that run as programs, the mean over all answers.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
         match self.runs_answers() {
             Some(runs) => {
@@ -99,8 +95,7 @@ impl Judge {
         &self.opened.from.plugin.name
     }
 
-    /// For a scorer that runs answers as programs: their runner, which works on any thread and in
-    /// any order, as programs are independent.
+    /// The runner of answers as programs, if the scorer runs them, for any thread and any order.
     pub fn runs_answers(&self) -> Option<RunsAnswers> {
         self.runs.as_ref().map(|(declared, _)| RunsAnswers {
             from: self.opened.from.clone(),
@@ -108,8 +103,7 @@ impl Judge {
         })
     }
 
-    /// Counts the results of a sample's programs; [`Judge::finish`] returns their shares. Returns
-    /// the scores of the exchange.
+    /// Counts the results of a sample's programs for pass@k. Returns the scores of the exchange.
     pub fn count(&mut self, sample: &str, ran: &ProgramScores) -> Vec<(String, f64)> {
         if let Some((declared, programs)) = &mut self.runs {
             for scores in &ran.0 {
@@ -119,8 +113,7 @@ impl Judge {
         programs::mean(&ran.0)
     }
 
-    /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them:
-    /// pass@k, by sample.
+    /// Scores of the run as a whole; for answers that run as programs, pass@k by sample.
     pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
         if let Some((declared, programs)) = &self.runs {
             return Ok(programs.pass_at_k(declared));
@@ -135,8 +128,7 @@ impl Judge {
 
 impl RunsAnswers {
     /// Judges each answer of an exchange in an instance that nothing else uses. Fails if the plugin
-    /// returns an error. Whatever else goes wrong while an answer is judged is the program's doing,
-    /// and its score.
+    /// returns an error; whatever else goes wrong is the program's doing, and its score.
     pub fn run(&self, exchange: &Exchange) -> Result<ProgramScores, PluginError> {
         let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
         let scores = answers.map(|output| {

@@ -1,5 +1,4 @@
-//! The streams of WASI 0.3 in the sandbox: standard input, which is empty, and standard output and
-//! error, which go to the log.
+//! The streams of WASI 0.3 in the sandbox: empty standard input, and output that goes to the log.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +10,6 @@ use wasmtime::{AsContextMut, Result, StoreContextMut};
 
 use super::sandbox::{Guest, Output};
 
-/// The most bytes of a stream that are copied at once.
 const PIECE: usize = 64 << 10;
 
 /// The errors of `wasi:cli/types`. None of them happens here.

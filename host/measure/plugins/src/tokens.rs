@@ -1,5 +1,4 @@
-//! The tokenizer as plugins call it. The host does the work, and charges it to the call. Time,
-//! length of a text, and size of a result are limited as for the plugin's own work.
+//! The tokenizer as plugins call it: the host's work is charged to the call, and limited like it.
 
 use wasmtime::Trap;
 
@@ -11,8 +10,7 @@ use super::sandbox::Guest;
 
 /// Bytes of text that are processed between two looks at the clock.
 const PORTION: u64 = 1 << 20;
-/// Longest text to tokenize, in bytes: it is worked on as a whole. A decoded text may be as large
-/// as the guest's memory.
+/// Longest text to tokenize, in bytes: it is worked on as a whole.
 const TEXT: u64 = 8 << 20;
 /// Bytes that a list takes beside its items.
 const LIST: u64 = 16;
@@ -87,7 +85,7 @@ impl Host for Guest {
 
 impl Guest {
     /// Works on a few items at a time, while there is time and memory for the results. `size` is
-    /// how long the text of an item can be, at most `longest`.
+    /// the length of an item's text.
     fn portions<I, T>(
         &self,
         items: &[I],

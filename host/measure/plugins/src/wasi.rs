@@ -4,12 +4,10 @@
 //! There are no arguments, environment variables, files, terminals or network. Input is empty,
 //! clocks stand still at 0 and nothing blocks. Random numbers derive from the run's seed; standard
 //! output and error go to the plugin's log. Any other function aborts the plugin's call with an
-//! error that names the function. `imports` defines which packages exist.
+//! error that names the function.
 //!
 //! Functions are defined with the types with which the component imports them, so any 0.2 and 0.3
-//! works. The asynchronous ones of 0.3 are ready at once.
-//! All resources have one type in the host: a component distinguishes its own, and each is just a
-//! number.
+//! works. All resources have one type in the host: a component distinguishes its own.
 
 use std::sync::Arc;
 
@@ -40,7 +38,6 @@ enum Function {
     /// Returns a record with a time since 1970 in whole seconds, and nanoseconds.
     Time(fn() -> Val, u32),
     Handle(u32),
-    /// Returns nothing.
     Unit,
     /// Reports everything in a list as ready.
     AllReady,
@@ -197,7 +194,6 @@ impl Function {
     }
 }
 
-/// Defines the WASI functions that the component imports.
 pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine();
     for (import, item) in component.component_type().imports(engine) {

@@ -1,6 +1,5 @@
-//! The first step of a run: turns a scenario as written into a plan. Fills in
-//! defaults, finds and loads plugins, compares their configurations with their schemas, opens the
-//! tokenizer and reads input files. Everything that is wrong is reported at once.
+//! The first step of a run: turns a scenario into a plan, and reports all mistakes at once. Fills
+//! in defaults, loads plugins, checks their configurations, opens the tokenizer, reads input files.
 
 mod credentials;
 mod defaults;
@@ -109,7 +108,6 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Resolves a scenario.
 pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }
@@ -125,9 +123,8 @@ pub fn marked_secrets(source: &Source) -> Vec<String> {
     planned.flat_map(|planned| planned.secrets()).collect()
 }
 
-/// Loads the plugins that a scenario names, and compares their configurations with their schemas. A
-/// backend or a dataset that it leaves to flags is no mistake. Fails if a plugin does not load, is
-/// of another kind, or refuses its configuration.
+/// Loads the plugins that a scenario names, and checks their configurations. A backend or a dataset
+/// that it leaves to flags is no mistake.
 pub fn plugins_of(source: &Source) -> Result<(), Faults> {
     let mut resolution = Resolution::new(source, BTreeMap::new());
     resolution.configured_alone();
@@ -167,8 +164,7 @@ impl<'s> Resolution<'s> {
         Resolution { source, faults: Faults::default(), loaded, remarks: Vec::new() }
     }
 
-    /// Loads the plugins that are named and gives each its configuration, without files and a
-    /// tokenizer.
+    /// Loads and configures the plugins that are named, without files and a tokenizer.
     fn configured_alone(&mut self) -> Configuration<'s> {
         let grants = self.grants_alone();
         let chosen = self.plugins(true);
@@ -177,13 +173,7 @@ impl<'s> Resolution<'s> {
 
     /// The grants of plugins that read no file and count no token.
     fn grants_alone(&self) -> Grants {
-        Grants {
-            limits: limits(&self.source.scenario),
-            log: LogBook::default(),
-            files: Arc::default(),
-            tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
-            seed: 0,
-        }
+        Grants::bare(limits(&self.source.scenario))
     }
 
     fn configured(&mut self, chosen: Selection<'s>, grants: &Grants) -> Configuration<'s> {
@@ -348,6 +338,38 @@ impl<'s> Resolution<'s> {
             timings,
             source: Box::new(self.source.clone()),
         })
+    }
+
+    fn alone(mut self) -> Result<Alone, Faults> {
+        let scenario = &self.source.scenario;
+        if let Err(error) = scenario.validate() {
+            let problems = error.problems().iter().cloned();
+            self.faults.scenario.extend(problems);
+        }
+        let grants = self.grants_alone();
+        let backend = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
+        let chosen = Selection { backend, dataset: None, scorers: Vec::new() };
+        let backend = self.configured(chosen, &grants).backend.map(|(backend, _)| backend);
+        let http = self.http(backend.as_ref());
+        let targets = self.targets(backend.as_ref());
+        let to = targets.as_deref().unwrap_or_default();
+        let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
+        let first = targets.as_ref().and_then(|targets| targets.first().cloned());
+        match (backend, first, self.faults.is_empty()) {
+            (Some(backend), Some(target), true) => {
+                let sent = remarks::sent(&api_key, &headers, to);
+                self.remarks.extend(sent);
+                Ok(Alone {
+                    backend,
+                    target,
+                    secrets,
+                    wiring: self.wiring(http),
+                    timeouts: timeouts(scenario),
+                    remarks: self.remarks,
+                })
+            }
+            _ => Err(self.faults),
+        }
     }
 
     /// Loads every plugin that is named; plugins from the command line replace the scenario's.
@@ -591,46 +613,7 @@ pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
     Resolution::new(source, BTreeMap::new()).alone()
 }
 
-impl Resolution<'_> {
-    fn alone(mut self) -> Result<Alone, Faults> {
-        let scenario = &self.source.scenario;
-        if let Err(error) = scenario.validate() {
-            let problems = error.problems().iter().cloned();
-            self.faults.scenario.extend(problems);
-        }
-        let grants = self.grants_alone();
-        let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
-        let backend = named.and_then(|(plugin, place)| {
-            let config = &scenario.backend.config;
-            let backend = Backend::new(plugin, &config_json(config), grants);
-            self.planned(backend, place, config, Backend::describe, Backend::plugin)
-        });
-        let backend = backend.map(|(backend, _)| backend);
-        let http = self.http(backend.as_ref());
-        let targets = self.targets(backend.as_ref());
-        let to = targets.as_deref().unwrap_or_default();
-        let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
-        let first = targets.as_ref().and_then(|targets| targets.first().cloned());
-        match (backend, first, self.faults.is_empty()) {
-            (Some(backend), Some(target), true) => {
-                let sent = remarks::sent(&api_key, &headers, to);
-                self.remarks.extend(sent);
-                Ok(Alone {
-                    backend,
-                    target,
-                    secrets,
-                    wiring: self.wiring(http),
-                    timeouts: timeouts(scenario),
-                    remarks: self.remarks,
-                })
-            }
-            _ => Err(self.faults),
-        }
-    }
-}
-
-/// A backend on each route that its key `route` may name, or as it is by default. Errors: all
-/// mistakes of the source.
+/// A backend on each route that its key `route` may name, or as it is by default.
 pub fn on_all_routes(source: &Source) -> Result<Vec<Backend>, Faults> {
     let first = alone(source)?.backend;
     let schema = first.describe().map(|info| info.config_schema).unwrap_or_default();
@@ -657,15 +640,10 @@ fn choices(schema: &Value, rules: &Value) -> Vec<Value> {
     listed.chain(rules.get("const").cloned()).chain(parts).filter(Value::is_string).collect()
 }
 
-// Reads everything that a scenario names and that takes time, all at the same time: plugins to
-// compile, the tokenizer, the input files' digests. The results are looked at afterwards, in the
-// order of the scenario.
-
-/// The plugins and files that were read ahead.
+/// Everything that a scenario names and that takes time, read at the same time.
 struct Ahead {
-    /// By the name under which it was asked for.
     plugins: BTreeMap<String, Result<Plugin, PluginError>>,
-    /// The tokenizer, or the reason why the scenario's cannot be opened.
+    /// An error if the scenario's cannot be opened.
     tokenizer: Result<Counting, String>,
     /// Path, length and SHA-256, by the scenario's names; of a folder, for each file.
     files: BTreeMap<String, Measurement>,

@@ -7,7 +7,6 @@ use model::access::{Key, hmac};
 
 /// The most header fields that a signature adds.
 pub(super) const HEADERS: usize = 16;
-/// The most bytes of a template.
 pub(super) const TEMPLATE_BYTES: usize = 4 << 10;
 
 impl Hmac {

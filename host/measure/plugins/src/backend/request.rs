@@ -1,5 +1,4 @@
-//! The limits on requests of a backend: their methods, header fields and paths. Every server and
-//! every proxy reads the paths alike, so that a request stays below the target's URL.
+//! The limits on a backend's requests, so that they stay below the target's URL.
 
 use crate::bindings::backend_world::exports::runner::plugin::backend::Request;
 use crate::error::clean_text;
@@ -19,13 +18,9 @@ pub(super) const HOST_HEADERS: [&str; 8] = [
 const LONGEST: usize = 8 << 10;
 
 /// Describes the fault of a path: it does not begin with one `/`, leads anywhere but down, or is
-/// ambiguous.
-///
-/// Servers differ in the moment at which they decode escapes, in their separators, and in their
-/// treatment of a semicolon in a segment. So an escape must not hide another escape, a delimiter or
-/// a control character, and dots must not lead upwards however they are written. An escaped slash
-/// may stand in a name, such as a model's. The path must lead down even if a server takes it for a
-/// separator.
+/// ambiguous. Servers differ in the moment at which they decode escapes, in their separators, and
+/// in their treatment of a semicolon. So an escape must not hide another escape, a delimiter or a
+/// control character. An escaped slash may stand in a name, such as a model's.
 pub fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =
         "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";
@@ -57,7 +52,6 @@ pub fn fault(path: &str) -> Option<&'static str> {
     parts.any(|part| part == b"..").then_some(UPWARD)
 }
 
-/// The message about a wrong escape.
 const ESCAPE: &str = "has a `%` that is no escape, or an escape that hides a control character, `%`, `?`, `#`, `;` or `\\`";
 
 /// True if a segment leads down, with each slash in it taken for a separator.
@@ -67,15 +61,13 @@ fn is_downward(segment: &[u8]) -> bool {
     names.all(|name| (whole || !name.is_empty()) && !leads_astray(name))
 }
 
-/// True if a segment means the folder itself or its parent, with or without a parameter after a
-/// semicolon.
+/// True if a segment means the folder itself or its parent, with or without a parameter.
 fn leads_astray(segment: &[u8]) -> bool {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
     name == b"." || name == b".." || (name.is_empty() && !segment.is_empty())
 }
 
-/// The bytes that escapes stand for; absent where one is broken, or stands for a control character
-/// or one of `hidden`.
+/// The bytes that escapes stand for; absent if one is broken, or hides a byte of `hidden`.
 fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

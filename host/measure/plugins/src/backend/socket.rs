@@ -9,7 +9,6 @@ const LONGEST: u64 = 3_600_000_000_000;
 const OF_HANDSHAKES: &str = "sec-websocket-";
 const PROTOCOLS: &str = "sec-websocket-protocol";
 
-/// Describes the fault of a WebSocket that a backend requests.
 pub(super) fn fault(socket: &Socket) -> Option<String> {
     let own = socket.headers.iter().find_map(|(name, _)| {
         let lower = name.to_ascii_lowercase();

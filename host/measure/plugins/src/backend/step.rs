@@ -9,7 +9,6 @@ const DELAY: u64 = 3_600_000_000_000;
 /// The most other statuses than success whose replies are decoded.
 const ACCEPTED: usize = 16;
 
-/// Describes the fault of the first request of several.
 pub(super) fn fault_of_first(step: &Step) -> Option<String> {
     (step.delay > 0)
         .then(|| {
@@ -18,8 +17,7 @@ pub(super) fn fault_of_first(step: &Step) -> Option<String> {
         .or_else(|| fault(step))
 }
 
-/// Describes the fault of a next request. Its place is not checked: the server named it, so an
-/// unreachable place is not the plugin's fault.
+/// Describes the fault of a next request, except of its place, which the server named.
 pub(super) fn fault(step: &Step) -> Option<String> {
     let Step { framing, delay, accepted, context, request: _ } = step;
     if matches!(framing, Framing::Grpc) {

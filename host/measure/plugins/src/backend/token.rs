@@ -25,7 +25,6 @@ enum Escape {
 }
 
 impl Token {
-    /// Returns the login with this key.
     pub fn with_key(&self, key: Key) -> Result<token::Token, UnknownPlaceholder> {
         let (whole, basic) = (key.text(), BASE64_STANDARD.encode(key.text()));
         let value = |escape: Escape| {

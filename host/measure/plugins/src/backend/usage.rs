@@ -1,5 +1,4 @@
-//! The server's token counts, timings, steps of speculative decoding, and length of sound: their
-//! checks, and their forms in the contract and in a record.
+//! The server's token counts, timings, steps of speculative decoding, and length of sound.
 
 use crate::bindings::backend_world::exports::runner::plugin::backend::{
     Sound, Speculation, Timings, Usage,

@@ -1,5 +1,5 @@
 //! Checks of a backend: its request is written repeatedly, and its reply is decoded in every way in
-//! which a run can deliver it. It also gets damaged replies.
+//! which a run can deliver it, and damaged.
 
 mod steps;
 
@@ -105,7 +105,6 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
         && !events.any(|(_, meaning)| settles(meaning))
 }
 
-/// The framing of a case's only reply.
 pub(super) fn cutting(
     dialect: &mut Dialect,
     ask: &Ask,
@@ -307,8 +306,7 @@ struct Trial<'a> {
     seen: &'a mut Observations,
 }
 
-/// Reads a reply, alone or of several, in every way; returns its meanings, unless they depend on
-/// the way.
+/// Reads a reply in every way; returns its meanings, unless they depend on the way.
 fn read(
     plugin: &Backend,
     dialect: Dialect,
@@ -475,8 +473,7 @@ impl Trial<'_> {
         true
     }
 
-    /// Passes truncated and damaged replies: the result must be an error or events, the same in one
-    /// batch and frame by frame.
+    /// Passes truncated and damaged replies: the result must be an error or events, and stable.
     fn damaged(&mut self, one: &mut [Dialect]) {
         self.seen.keep_log();
         if self.frames.is_empty() || self.body.is_empty() {

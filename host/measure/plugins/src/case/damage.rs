@@ -1,14 +1,11 @@
-//! Replies that no server should send: truncated, with flipped bits, lost, repeated or swapped
-//! frames, numbers that are too large, unbalanced brackets, bytes that are not text. A plugin may
-//! return an error or events; it must not trap.
+//! Replies that no server should send. A plugin may return an error or events; it must not trap.
 
 use super::dice::Dice;
 use super::reply::{self, Cutting};
 use model::frame::Frames;
 use model::units::Nanos;
 
-/// The depth to which brackets are nested: far deeper than a recursive parser can go on a guest's
-/// stack.
+/// The depth to which brackets are nested, beyond a recursive parser's stack.
 const DEPTH: usize = 10_000;
 
 /// Numbers beyond the range of common types.
@@ -74,7 +71,6 @@ fn framed(framing: impl Into<Cutting>, body: &[u8]) -> Option<Frames> {
     Some(reply::together(&batches))
 }
 
-/// Frames lost, repeated, swapped or empty.
 fn order(frames: &Frames, dice: &mut Dice) -> (String, Frames) {
     let (one, other) = (dice.below(frames.len()), dice.below(frames.len()));
     let mut all = list(frames);

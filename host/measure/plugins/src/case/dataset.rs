@@ -1,5 +1,4 @@
-//! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh
-//! instance. It must meet the rules for sequences.
+//! Checks of a dataset: its sequence is drawn in steps of several sizes, in fresh instances.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +14,9 @@ use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};
 use model::hex;
 
-/// The number of samples that the digest covers.
 const DIGESTED: usize = 1000;
-/// The number of samples that are written out.
 const SHOWN: usize = 3;
-/// Samples to request at once, at first: an unusual block size, so that a plugin's own blocks begin
-/// within a call.
+/// Samples to request at once, at first: unusual, so that a plugin's blocks begin within a call.
 const STEP: usize = 37;
 
 struct DrawnSamples {
@@ -31,7 +27,6 @@ struct DrawnSamples {
     remarks: Vec<Remark>,
 }
 
-/// One line of JSON per sample.
 fn lines(samples: &[Sample]) -> String {
     samples.iter().map(|sample| format::sample(sample).to_string() + "\n").collect()
 }

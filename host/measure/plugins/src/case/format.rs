@@ -377,7 +377,6 @@ fn part(part: &Part) -> Value {
     }
 }
 
-/// `explained.json`.
 pub fn refusal(refusal: &Refusal) -> String {
     let json = json!({ "reason": reason(refusal.reason), "message": refusal.message });
     format!("{json:#}\n")

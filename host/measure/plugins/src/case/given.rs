@@ -215,7 +215,7 @@ impl Files<'_> {
         let success = reply.as_ref().filter(|reply| reply.is_success());
         let is_socket = success.is_some_and(|reply| reply.ending == MESSAGES);
         let has_answer = success.is_some() || !steps.is_empty();
-        let head = self.head(settings.is_streaming(), has_answer, is_socket);
+        let head = self.head(settings.streaming, has_answer, is_socket);
         let (sample, earlier) = match sample {
             Some(mut file) => {
                 let earlier = file.earlier();

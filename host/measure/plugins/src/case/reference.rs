@@ -1,6 +1,5 @@
-//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`. The
-//! tables of keys come from the types that read the files, and replace the markers `{{table KIND
-//! TYPE}}`.
+//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`; tables
+//! of the types that read the files replace the markers `{{table KIND TYPE}}`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,6 @@ use super::format::{ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use super::given::DrawFile;
 use model::plugin::Kind;
 
-/// The prose, with markers.
 pub(crate) const PROSE: &str = include_str!("reference.md");
 
 /// The page's statement about itself, below its title.
@@ -22,7 +20,6 @@ const GENERATED: &str = "This page is generated; do not edit it. Its tables of k
 struct Table {
     /// The plugins in whose cases it occurs.
     kind: Kind,
-    /// The name on the page.
     name: String,
     schema: Value,
 }
@@ -50,10 +47,7 @@ fn tables() -> Vec<Table> {
     tables
 }
 
-/// The page, in Markdown.
-///
-/// # Panics
-/// If a marker names no type, or a type has no marker.
+/// The page, in Markdown. Panics if a marker names no type, or a type has no marker.
 pub fn page() -> String {
     let tables = tables();
     let mut shown = BTreeSet::new();
@@ -115,13 +109,11 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     alternatives.iter().all(hold).then_some(alternatives)
 }
 
-/// Returns the page's name for a type.
 fn called(name: &str) -> String {
     name.trim_end_matches("File").to_lowercase()
 }
 
-/// True if a type below a file's type has a table. Turns, counts, media and earlier replies are
-/// shown in the place of their type.
+/// True if a type below a file's type has a table, and does not stand in the place of its type.
 fn has_table(name: &str, schema: &Value) -> bool {
     const INLINE: [&str; 4] = ["TurnFile", "CountFile", "MediaFile", "EarlierFile"];
     let has_keys = schema.get("properties").is_some() || alternatives(schema).is_some();
@@ -150,7 +142,6 @@ fn type_of(rules: &Value) -> String {
     }
 }
 
-/// The value of a key that is absent.
 fn default(schema: &Value, key: &str, rules: &Value) -> String {
     let mut required = schema["required"].as_array().into_iter().flatten();
     if required.any(|required| required == key) {

@@ -1,5 +1,4 @@
-//! Cuts a reply's body into batches of frames and decodes them as a run does. It decodes batch by
-//! batch, with the state as bytes, and a failed batch frame by frame.
+//! Cuts a reply's body into batches of frames and decodes them as a run does.
 
 use std::ops::Range;
 
@@ -21,8 +20,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The reading as text, for comparison: `events.json`, and the error. If frame boundaries are
-    /// arbitrary, the events before an error depend on them.
+    /// The reading as text, for comparison. If frame boundaries are arbitrary, the events before an
+    /// error depend on them.
     pub fn shown(&self, by_frame: bool) -> String {
         match &self.error {
             Some(error) if !by_frame => error.clone(),
@@ -127,8 +126,7 @@ pub fn together(batches: &[Frames]) -> Frames {
     all
 }
 
-/// Decodes a reply, whose framing is raw or not, distributing its batches over these instances in
-/// turn.
+/// Decodes a reply, whose framing is raw or not, by these instances in turn.
 pub fn decode(
     dialects: &mut [Dialect],
     (head, is_raw): (&Head, bool),

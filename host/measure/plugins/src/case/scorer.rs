@@ -1,5 +1,4 @@
-//! Checks of a scorer: exchanges are scored in order, twice, and then exchanges as faulty engines
-//! may produce them.
+//! Checks of a scorer: exchanges are scored in order, twice, and then odd exchanges.
 
 use serde_json::{Map, Value};
 
@@ -30,7 +29,6 @@ pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     odd(plugin, exchanges, seen);
 }
 
-/// `scores.json`.
 fn judged(
     plugin: &Scorer,
     exchanges: &[Exchange],

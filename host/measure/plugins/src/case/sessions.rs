@@ -1,5 +1,4 @@
-//! The rules for samples that depend on others: the samples of a session follow its root directly,
-//! each after its dependencies. A run checks most of them too, when it puts a session together.
+//! The rules for samples that depend on others: a session's samples follow its root directly.
 
 use std::collections::HashMap;
 
@@ -76,8 +75,7 @@ fn parent(sample: &Sample) -> Option<&str> {
     }
 }
 
-/// An answer must be there when the sample is due: the sample, or one whose conversation it
-/// continues, waits for it.
+/// An answer must be there when the sample is due: the sample or its predecessor waits for it.
 fn answers(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<String> {
     let messages = match &sample.prompt {
         Prompt::Messages(messages) => messages,

@@ -97,8 +97,7 @@ impl Store {
         }
     }
 
-    /// # Errors
-    /// `NotFound` if the case has no such file.
+    /// Fails with `NotFound` if the case has no such file.
     pub fn read(&self, file: &str) -> io::Result<Vec<u8>> {
         match &self.archive {
             Some(archive) => {

@@ -1,10 +1,9 @@
 //! Scorers that run answers as programs: their declaration, the scores of a killed program, and
 //! pass@k.
 //!
-//! A program may loop, exhaust memory, or change the interpreter that runs it. So each program is
-//! judged by an instance of its own, alone, and the limits of the sandbox apply to the program. A
-//! program that the sandbox stops has not passed, which is a score and no failure of the scorer.
-//! Calling instances is left to `scorer`.
+//! A program may loop, exhaust memory, or change the interpreter that runs it. So each is judged by
+//! an instance of its own. A program that the sandbox stops has not passed, which is a score and no
+//! failure of the scorer.
 //!
 //! # The declaration
 //!
@@ -15,23 +14,19 @@
 //! ```
 //!
 //! The score `passed` is 1 for a program that passed its tests; `killed` is 1 for a program that
-//! was stopped. The host gives a program that it stops 0 for `passed` and 1 for `killed`, so no
-//! scorer can declare that such a program passed.
+//! was stopped. The host gives a program that it stops 0 for `passed` and 1 for `killed`.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The annotation's key in the configuration schema.
 const KEY: &str = "x-runs-answers";
 
-/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because the
-/// counts cover only some samples.
+/// Most bytes of sample ids that are kept for pass@k, which must cover all samples.
 const IDS: usize = 16 << 20;
 
-/// The numbers of attempts for which pass@k is given, if every sample has as many answers: as in
-/// HumanEval and in the tasks of lm-evaluation-harness.
+/// The numbers of attempts for which pass@k is given, if every sample has as many answers.
 const ATTEMPTS: [u32; 11] = [1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100];
 
 /// The declaration of a scorer that runs answers.
@@ -63,8 +58,7 @@ impl Declaration {
         vec![(self.passed.clone(), 0.0), (self.killed.clone(), 1.0)]
     }
 
-    /// The scores of a program, with 0 for the score of stopped programs: so its mean is their
-    /// share of all programs.
+    /// The scores of a program, with 0 for the score of stopped programs.
     pub fn finished(&self, mut scores: Vec<(String, f64)>) -> Vec<(String, f64)> {
         let has = |name: &str| scores.iter().any(|(own, _)| own == name);
         if has(&self.passed) && !has(&self.killed) {
@@ -84,7 +78,6 @@ impl Declaration {
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     samples: BTreeMap<String, Count>,
-    /// Bytes of the samples' ids.
     bytes: usize,
     /// True if there were too many samples to count.
     too_many: bool,
@@ -113,8 +106,7 @@ impl Programs {
         count.passed += u32::from(passed);
     }
 
-    /// pass@k of the run, as `NAME:pass@K`: the mean over the samples. Absent for a `k` that is
-    /// more than the answers of any sample.
+    /// pass@k of the run, as `NAME:pass@K`: the mean over the samples, if all have `k` answers.
     pub fn pass_at_k(&self, declared: &Declaration) -> Vec<(String, f64)> {
         let Some(fewest) = self.samples.values().map(|count| count.tried).min() else {
             return Vec::new();
@@ -132,8 +124,7 @@ impl Programs {
 }
 
 /// The unbiased estimate of the probability that at least one of `k` programs passes, where
-/// `passed` of `tried` programs pass: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
-/// 2021 (Evaluating Large Language Models Trained on Code, figure 3). `k` is at most `tried`.
+/// `passed` of `tried` pass: `1 - C(n - c, k) / C(n, k)`, by Chen et al., 2021 (figure 3).
 fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     let failed = tried - passed;
     if failed < k {
@@ -143,8 +134,7 @@ fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     1.0 - factors.product::<f64>()
 }
 
-/// The scores of several programs for one request, which are one exchange of the run: the mean of
-/// each score.
+/// The mean of each score of several programs for one request.
 pub(super) fn mean(programs: &[Vec<(String, f64)>]) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for (name, value) in programs.iter().flatten() {

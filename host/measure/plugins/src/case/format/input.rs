@@ -257,7 +257,7 @@ pub struct SettingsFile {
     /// The model's name on the server.
     model: String,
     /// True if the reply is to be streamed.
-    streaming: bool,
+    pub(crate) streaming: bool,
     /// Output tokens to request if the sample does not set them.
     output_tokens: Option<u32>,
     /// Minimum number of tokens in an answer.
@@ -312,10 +312,6 @@ impl Default for SettingsFile {
 }
 
 impl SettingsFile {
-    pub fn is_streaming(&self) -> bool {
-        self.streaming
-    }
-
     /// As the plugin receives them.
     pub fn settings(self) -> Settings {
         let sampling = self.sampling;
