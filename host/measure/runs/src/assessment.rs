@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 use result::summary::{Column, SilentScorer};
 use scenario::plan::PlannedPlugin;
 
-/// The mean of one score.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mean {
-    /// Mean over the judged answers.
     pub mean: f64,
-    /// Number of judged answers.
     pub count: u64,
 }
 
@@ -21,34 +18,28 @@ pub struct Mean {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assessment {
-    /// Tokens of each measured answer, reasoning, tool calls and further answers included, by the
-    /// exchange's index.
+    /// Tokens of each measured answer with all its texts, by the exchange's index.
     pub retokenized: Column<u32>,
-    /// Tokens of the reasoning alone, of answers that have any.
     #[serde(default, skip_serializing_if = "Column::is_empty")]
     pub reasoning: Column<u32>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
-    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's
-    /// index, in order.
+    /// Answers that a score's scorer failed on or was not asked about, by the exchange's index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
-    /// The mean of each score.
     pub means: BTreeMap<String, Mean>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
     /// Scorers that gave no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentScorer>,
-    /// The errors of scorers, the first hundred; exchanges they failed on have no score of
-    /// theirs.
+    /// The errors of scorers, the first hundred.
     pub errors: Vec<String>,
     /// The number of failures beyond those.
     #[serde(default)]
     pub further_errors: u64,
 }
 
-/// The most errors that are kept.
 const KEPT_ERRORS: usize = 100;
 
 impl Assessment {
@@ -57,7 +48,6 @@ impl Assessment {
         self.errors.len() as u64 + self.further_errors
     }
 
-    /// Notes that tokenizer or scorer failed.
     pub fn failed(&mut self, error: String) {
         if self.errors.len() < KEPT_ERRORS {
             self.errors.push(error);
@@ -67,8 +57,7 @@ impl Assessment {
     }
 }
 
-/// Names for scores that stand beside others: their own, or another where it is taken, such as
-/// `exact-match.2`.
+/// Names for scores beside others: their own, or such as `exact-match.2` if it is taken.
 pub fn free_names<'n>(
     names: impl Iterator<Item = &'n String>,
     taken: &BTreeSet<String>,
@@ -100,12 +89,10 @@ pub struct Later {
     pub scorers: Vec<PlannedPlugin>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
-    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's
-    /// index, in order.
+    /// Answers that a score's scorer failed on or was not asked about, by the exchange's index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
-    /// Answers that were not to have a score because only some were drawn for it, by the exchange's
-    /// index, in order.
+    /// Answers without a score because only some were drawn for it, by the exchange's index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole.
@@ -119,9 +106,8 @@ pub struct Later {
 }
 
 impl Later {
-    /// Builds the record of a later judging. A score whose name the run has already gets another,
-    /// so that no score is lost: `exact-match.2`. Second, the old and the new name of each such
-    /// score.
+    /// Builds the record of a later judging. A score whose name the run has already gets another:
+    /// `exact-match.2`. Second, the old and the new name of each such score.
     pub fn new(
         at: String,
         scorers: Vec<PlannedPlugin>,

@@ -10,7 +10,6 @@ use model::redact;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Environment {
-    /// Version of the runner.
     pub runner: String,
     /// Version of the plugin contract it speaks.
     pub contract: String,
@@ -26,7 +25,6 @@ pub struct Environment {
     pub memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// File descriptors this process may open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u64>,
     /// The command line, with secrets removed.

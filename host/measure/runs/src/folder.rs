@@ -1,10 +1,9 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
 //! `plan.json` and `environment.json` are written before the first request, the records (`record`)
-//! and the samples of devices (`telemetry`) during the run, and `status.json`, `client.json`,
-//! `server.json`, `dataset.json`, `cache.json`, `assessment.json` and `summary.json` after it.
-//! `scores.json` has later judgements, if there are any. However the run ends, the files written
-//! until then are readable: the summary is a function of the other files.
+//! and the samples of devices (`telemetry`) during the run, and the others after it; `scores.json`
+//! has later judgements. However the run ends, the files written until then are readable: the
+//! summary is a function of the other files.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,6 +35,8 @@ use model::simulation::simulated_acceptance;
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const LOG: &str = "plugins.log";
+const SCORES: &str = "scores.json";
+const AGREEMENT: &str = "agreement.json";
 
 /// The contents of a file of the folder, in JSON.
 pub trait Document: Serialize {
@@ -65,8 +66,7 @@ documents! {
 /// The format of the start time in a folder's name.
 const STAMP: &str = "%Y%m%d-%H%M%S";
 
-/// Characters of a name that a path takes, at most: file systems allow 255 bytes, times and numbers
-/// included.
+/// Characters of a name that a path takes, at most: file systems allow 255 bytes.
 const LONGEST_SLUG: usize = 100;
 
 /// A name as part of a path: lower case, digits and single hyphens, of a bounded length.
@@ -83,13 +83,11 @@ pub fn slug(name: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct RunFolder(PathBuf);
 
-/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
     pub started: String,
-    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock. Absent if
-    /// the run never began, in virtual time, and of runs that did not keep it.
+    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock, if kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u64>,
     /// The end, in UTC.
@@ -105,8 +103,7 @@ pub struct Status {
     /// The records that were written; absent if not all could be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Written>,
-    /// The lines of the server's series that were written, if all of them could be; absent without
-    /// series.
+    /// The lines of the server's series that were written, if all of them could be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Written>,
     /// The reason why it ended early, if something went wrong.
@@ -114,7 +111,6 @@ pub struct Status {
     pub error: Option<String>,
 }
 
-/// A file of the folder could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     #[error("cannot write `{path}`: {cause}")]
@@ -165,8 +161,7 @@ impl RunFolder {
         RunFolder(path.to_owned())
     }
 
-    /// Removes the files written before the first request, if neither a record nor plugin output
-    /// followed.
+    /// Removes the files written before the first request, if nothing followed.
     pub fn discard_unbegun(&self) {
         let records = [record::FILE, LOG];
         if !records.iter().any(|name| self.0.join(name).exists()) {
@@ -202,7 +197,6 @@ impl RunFolder {
         self.write_json(D::FILE, document)
     }
 
-    /// Writes a file of the folder, if there is something to write.
     pub fn write_some<D: Document>(&self, document: Option<&D>) -> Result<(), FolderError> {
         document.map_or(Ok(()), |document| self.write(document))
     }
@@ -212,7 +206,6 @@ impl RunFolder {
         self.read_if_there(Repeat::FILE)
     }
 
-    /// Appends lines that plugins logged.
     pub fn write_log(&self, lines: &[String]) -> Result<(), FolderError> {
         if lines.is_empty() {
             return Ok(());
@@ -234,9 +227,14 @@ impl RunFolder {
     }
 
     /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
-    /// to the second. Absent if neither the status nor the folder's name has a date.
+    /// to the second, if known.
     pub fn origin(&self) -> Result<Option<u64>, FolderError> {
-        origin(self)
+        if let Some(origin) = self.status()?.and_then(|status| status.origin) {
+            return Ok(Some(origin));
+        }
+        let stamp = began(self)?.and_then(|stamp| DateTime::strptime(STAMP, stamp).ok());
+        let zoned = stamp.and_then(|stamp| stamp.to_zoned(TimeZone::UTC).ok());
+        Ok(zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_nanosecond()).ok()))
     }
 
     /// The environment of the run; absent if it was not written.
@@ -335,8 +333,7 @@ impl RunFolder {
             FolderError::Malformed { path: path.clone(), cause: cause.to_string() }
         })?;
         text.push('\n');
-        // Whole or not at all: half a file, from a full disk or a kill, would keep a report from
-        // being drawn.
+        // Whole or not at all: half a file would keep a report from being drawn.
         private::replace(&path, text.as_bytes()).map_err(|cause| FolderError::Write { path, cause })
     }
 
@@ -360,22 +357,13 @@ impl RunFolder {
             Err(error) => Err(error),
         }
     }
-}
 
-/// The scores that were given later.
-const SCORES: &str = "scores.json";
-
-/// The file of the agreement with the answers of a baseline.
-const AGREEMENT: &str = "agreement.json";
-
-impl RunFolder {
     /// Writes the agreement of the run's answers with a baseline's.
     pub fn write_agreement(&self, agreed: &impl Serialize) -> Result<(), FolderError> {
         self.write_json(AGREEMENT, agreed)
     }
 
-    /// Reads the results of tokenizer and scorers over the answers after the run; empty if neither
-    /// was used.
+    /// Reads the results of tokenizer and scorers after the run; empty if neither was used.
     pub fn assessment(&self) -> Result<Assessment, FolderError> {
         Ok(self.read_if_there(Assessment::FILE)?.unwrap_or_default())
     }
@@ -393,8 +381,8 @@ impl RunFolder {
     }
 }
 
-/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is
-/// kept, so that runs that differ in it can be told apart. Its 32 bits do not reveal a key.
+/// The plan as it is kept. Of values that may be keys, a digest of 32 bits is kept, so that runs
+/// that differ in them can be told apart.
 pub fn without_secrets(plan: &Plan) -> serde_json::Value {
     let mut json = serde_json::to_value(plan).unwrap_or_default();
     let mut hide = |place: &str, names: &[String]| {
@@ -418,7 +406,6 @@ fn without_configs(plan: &Plan, words: &[String]) -> Vec<String> {
     words.iter().map(|word| known.redact(word)).collect()
 }
 
-/// Scores that were given later, likewise.
 fn without_secret_configs(later: &[Later]) -> serde_json::Value {
     let mut all = serde_json::to_value(later).unwrap_or_default();
     let each = all.as_array_mut().into_iter().flatten();
@@ -437,8 +424,7 @@ fn mark(secret: &serde_json::Value) -> String {
 }
 
 /// Collects the facts that a summary needs in addition to the exchanges, from the plan and the
-/// assessment of the answers. The caller adds the client's performance, the server's own metrics,
-/// and the dataset's treatment of its input.
+/// assessment. The caller adds the client's and the server's figures, and the dataset's remarks.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let launch = plan.about.launch_command.as_deref();
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
@@ -491,7 +477,6 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
     }
 }
 
-/// Adds scores that were given later to the run's own scores.
 fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
     for later in later {
         facts.run.plugins.extend(later.scorers.iter().map(|scorer| Used {
@@ -509,8 +494,7 @@ fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
     }
 }
 
-/// The run in this folder, or all the runs below it, in the order of their start times. Fails if
-/// there is none, or if a folder cannot be listed.
+/// The run in this folder, or all the runs below it, in the order of their start times.
 pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
     let mut found = Vec::new();
     search(path, &mut found)?;
@@ -553,8 +537,7 @@ fn search(path: &Path, found: &mut Vec<RunFolder>) -> Result<(), FolderError> {
     below.iter().try_for_each(|path| search(path, found))
 }
 
-/// Finds the beginning of a run, to the second: from its status or, if it was killed, from its
-/// folder's name.
+/// Finds the beginning of a run, to the second: from its status, else from its folder's name.
 fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
     if let Some(status) = run.status()?
         && let Ok(started) = status.started.parse::<jiff::Timestamp>()
@@ -570,16 +553,6 @@ fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
         })
     };
     Ok(stamp.filter(is_stamp).map(str::to_owned))
-}
-
-/// The origin of a run's instants: see [`RunFolder::origin`].
-fn origin(run: &RunFolder) -> Result<Option<u64>, FolderError> {
-    if let Some(origin) = run.status()?.and_then(|status| status.origin) {
-        return Ok(Some(origin));
-    }
-    let stamp = began(run)?.and_then(|stamp| DateTime::strptime(STAMP, stamp).ok());
-    let zoned = stamp.and_then(|stamp| stamp.to_zoned(TimeZone::UTC).ok());
-    Ok(zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_nanosecond()).ok()))
 }
 
 #[cfg(test)]

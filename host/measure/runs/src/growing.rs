@@ -1,7 +1,5 @@
-//! A file of a run that grows line by line during the run: JSON, compressed.
-//!
-//! It is flushed every second of its entries' time, so however the run ends, it is readable up to
-//! the last flush. The contents of a line belong to its owners: `telemetry` and `series`.
+//! A file of a run that grows line by line during the run: JSON, compressed. It is flushed every
+//! second of its entries' time, so it is readable up to the last flush, however the run ends.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +20,6 @@ const LEVEL: i32 = 1;
 /// After this number of lines in a row that are no entries, the rest of a file is not read.
 const MOST_UNREADABLE: u32 = 1_000;
 
-/// Writes the entries of one run.
 pub(crate) struct LineFile {
     path: PathBuf,
     out: Packed,
@@ -32,10 +29,8 @@ pub(crate) struct LineFile {
     digest: Sha256,
 }
 
-/// A compressed file.
 pub(crate) type Packed = zstd::stream::write::Encoder<'static, File>;
 
-/// Begins a compressed file that does not exist yet.
 pub(crate) fn create(path: &Path) -> Result<Packed, RecordError> {
     let file = private::options().create_new(true).open(path);
     file.and_then(|file| Packed::new(file, LEVEL))
@@ -43,15 +38,14 @@ pub(crate) fn create(path: &Path) -> Result<Packed, RecordError> {
 }
 
 impl LineFile {
-    /// Begins a file of this name in a run's folder.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, RecordError> {
         let path = folder.join(name);
         let (out, digest) = (create(&path)?, Sha256::new());
         Ok(LineFile { path, out, flushed: Nanos::ZERO, failed: None, count: 0, digest })
     }
 
-    /// Adds an entry of this instant; one without an instant is written out at once. After an
-    /// error, as of a full disk, nothing more is written.
+    /// Adds an entry of this instant; one without an instant is written out at once. After an error
+    /// nothing more is written.
     pub(crate) fn write(&mut self, entry: &impl Serialize, at: Option<Nanos>) {
         if self.failed.is_none()
             && let Err(error) = self.add(entry, at)
@@ -74,8 +68,7 @@ impl LineFile {
         self.out.flush()
     }
 
-    /// Ends the file, and returns the counts of its lines. Errors: the first error of writing. Data
-    /// written before it stays readable.
+    /// Ends the file, and returns the counts of its lines, or the first error of writing.
     pub(crate) fn finish(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
         let closed = self.failed.map_or(closed, Err);
@@ -84,8 +77,7 @@ impl LineFile {
     }
 }
 
-/// Reads a file's entries up to its first damage, and returns their number and the lines; absent if
-/// there is no file.
+/// Reads a file's entries up to its first damage, if it exists; returns their number and the lines.
 pub(crate) fn read<E: DeserializeOwned>(
     folder: &Path,
     name: &str,

@@ -1,8 +1,5 @@
 //! Run folders: the files of a run, and their forms. Records stream in and out, so a run of any
 //! size fits in memory.
-//!
-//! This crate owns the folder, the records, and what probes and outlooks write as JSON. It leaves
-//! figures to `result`, and pages and texts to `report`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
@@ -44,10 +41,8 @@ pub struct Repeat {
 /// A run as its folder holds it, without its exchanges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
-    /// The name of the run's folder.
     pub folder: String,
     pub plan: Plan,
-    /// Its environment; absent if it was not written.
     pub environment: Option<Environment>,
     /// The end of the run; absent if it was killed or has not ended.
     pub status: Option<Status>,

@@ -1,8 +1,7 @@
 //! Records: one line of JSON per exchange, compressed, written by one thread during the run.
 //!
-//! The file only grows and is flushed every second, so however the run ends, the file is readable
-//! up to the last flush. Reading ([`read`]) uses every record that can be read; [`check`](check())
-//! says whether those are all that were written.
+//! The file only grows and is flushed every second, so it is readable up to the last flush. Reading
+//! ([`read`]) uses every readable record; [`check`](check()) tells if these are all.
 
 mod columns;
 
@@ -21,20 +20,16 @@ use model::exchange::{Exchange, Phase};
 use result::summary::Damage;
 use zstd::stream::read::Decoder;
 
-/// The records' file name in a run's folder.
 pub const FILE: &str = "records.jsonl.zst";
 /// The time between flushes of the file.
 const FLUSH: Duration = Duration::from_secs(1);
 /// The part of a line that is given to the compression at once, in bytes.
 const PIECE: usize = 16 << 10;
-/// The longest line of a record, in bytes. Answers have a bound well below it, even if each of
-/// their letters is escaped.
+/// The longest line of a record, in bytes, well above the bound of answers.
 const LONGEST_LINE: usize = 256 << 20;
-/// After this number of lines in a row that are no records, the rest of a file is not searched for
-/// one.
+/// After this number of lines in a row that are no records, the rest of a file is not read.
 const MOST_UNREADABLE: u64 = 1000;
 
-/// Writes the records of one run.
 pub struct Recorder {
     path: PathBuf,
     out: Packed,
@@ -53,7 +48,6 @@ pub struct Written {
     pub sha256: String,
 }
 
-/// The records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("cannot write `{path}`: {cause}; everything written before stays readable")]
@@ -70,8 +64,7 @@ impl Recorder {
     }
 
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
-    /// Fails if writing fails, typically because the disk is full. Everything flushed before stays
-    /// readable.
+    /// After an error everything flushed before stays readable.
     pub fn run<E: AsRef<Exchange>>(
         mut self,
         exchanges: &Receiver<E>,
@@ -156,11 +149,8 @@ impl<W: Write> Write for Line<'_, W> {
     }
 }
 
-/// Reads a run's records in the order in which they were written.
-///
-/// Yields every readable record. A file that is cut off, as after a crash, yields the records
-/// before the cut, and lines that are not records are skipped. [`check`](check()) reports missing
-/// records.
+/// Reads a run's records in the order in which they were written: all that are readable, up to a
+/// cut of the file. [`check`](check()) reports missing records.
 pub fn read(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<Exchange, RecordError>>, RecordError> {
@@ -210,8 +200,7 @@ impl Parser {
     }
 }
 
-/// Powers of two: the most memory that a file may ask for to be decompressed. The recorder asks for
-/// less.
+/// Powers of two: the most memory that a file may ask for to be decompressed.
 const WINDOW_LOG: u32 = 23;
 
 pub(crate) struct Lines<R> {
@@ -220,7 +209,6 @@ pub(crate) struct Lines<R> {
 }
 
 impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
-    /// Opens the lines of the records in a run's folder.
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
         Lines::of_file(&folder.join(FILE))
     }
@@ -229,7 +217,6 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
         Lines::at(path).map_err(|cause| RecordError::Read { path: path.to_owned(), cause })
     }
 
-    /// Opens the lines of a compressed file.
     pub fn at(path: &Path) -> io::Result<Self> {
         let mut decoder = Decoder::new(File::open(path)?)?;
         decoder.window_log_max(WINDOW_LOG)?;
@@ -242,8 +229,8 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, line: Vec::new() }
     }
 
-    /// The next line with its end; nothing at the end of the file. Fails if the file goes on, but
-    /// is damaged, or ends within a line: the last write of a run that was killed.
+    /// The next line with its end; nothing at the end of the file. Fails if the file is damaged, or
+    /// ends within a line.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         loop {
@@ -334,7 +321,6 @@ pub fn check(folder: &Path, ended: RunEnd<'_>) -> Result<Option<Damage>, RecordE
     Ok(Some(Damage { written, readable, found }))
 }
 
-/// True if the lines are exactly the written lines.
 fn is_what_was_written(folder: &Path, written: &Written) -> Result<bool, RecordError> {
     let mut lines = Lines::open(folder)?;
     let mut digest = Sha256::new();
@@ -361,9 +347,7 @@ pub struct Part {
 }
 
 /// Writes the records of all parts into a folder that has none, one part after the other. Returns
-/// the counts of written records, and the number of measured exchanges of each part. A part that is
-/// cut off gives the records before the cut. Fails if a part cannot be opened, or the records
-/// cannot be written.
+/// the counts of written records, and the number of measured exchanges of each part.
 pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), RecordError> {
     let mut recorder = Recorder::create(folder)?;
     let mut counts = Vec::new();
@@ -386,7 +370,6 @@ pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), Recor
 mod tests {
     use super::super::record;
     use super::*;
-    use model::exchange::Exchange;
     use model::units::Nanos;
     use tempfile::TempDir;
 

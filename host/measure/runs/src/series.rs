@@ -1,9 +1,5 @@
-//! The file of a server's own series: one line of JSON per entry, compressed. The threads that
-//! sample the server's metrics page write it during the run.
-//!
-//! The file only grows and is flushed every second of samples, so however the run ends, it is
-//! readable up to the last flush. The crate `series` owns the form of an entry, and the thinning of
-//! entries in a long run.
+//! The file of a server's own series, which the threads that sample its metrics page write during
+//! the run. The crate `series` owns the entries and their thinning.
 
 use std::path::Path;
 
@@ -12,14 +8,11 @@ use series::{Entry, Recording};
 use crate::growing::{self, LineFile};
 use crate::record::{RecordError, Written};
 
-/// The file's name in a run's folder.
 pub const FILE: &str = "server.jsonl.zst";
 
-/// Writes the entries of one run.
 pub struct Log(LineFile);
 
 impl Log {
-    /// Begins the file in a run's folder.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         LineFile::create(folder, FILE).map(Log)
     }
@@ -40,8 +33,7 @@ impl Log {
         }
     }
 
-    /// Ends the file, and returns the counts of its lines. Errors: the first error of writing. Data
-    /// written before it stays readable.
+    /// Ends the file, and returns the counts of its lines, or the first error of writing.
     pub fn finish(self) -> Result<Written, RecordError> {
         self.0.finish()
     }

@@ -1,17 +1,14 @@
 //! The columns of a record's events, read from its line directly: they are most of a line, and a
-//! summary reads every line. `serde_json` reads all else of the line. It reads the whole line if
-//! the columns differ from the exact form of [`Recorder`](super::Recorder). So the meaning of a
-//! line does not depend on its reader.
+//! summary reads every line. `serde_json` reads all else of the line, and the whole line if the
+//! columns differ from the exact form of [`Recorder`](super::Recorder).
 
 use memchr::memmem;
 
 use model::exchange::{Events, Exchange, Kind};
 use model::units::Nanos;
 
-/// The beginning of the columns.
 const BEGIN: &[u8] = br#""events":{"at":["#;
-/// The text in their place in the rest of the line. It is known by its one instant, which no event
-/// has.
+/// The text in their place in the rest of the line, with an instant that no event has.
 const STAND_IN: &[u8] = br#""events":{"at":[18446744073709551615],"kind":"","bytes":[]}"#;
 const STAND_IN_AT: Nanos = Nanos(u64::MAX);
 /// Most digits of a number: any number of this length fits.
@@ -45,7 +42,6 @@ impl Columns {
     }
 }
 
-/// The rest of a line that is left to read.
 struct Reader<'l>(&'l [u8]);
 
 impl Reader<'_> {
@@ -124,8 +120,7 @@ impl Reader<'_> {
     }
 }
 
-/// The number of eight bytes, the first of them lowest, if all are digits. Neighbours are joined,
-/// then pairs, then fours (after Daniel Lemire, "Quickly parsing eight digits", 2018).
+/// The number of eight digits, the first lowest (Daniel Lemire, "Quickly parsing eight digits").
 #[inline]
 fn eight_digits(bytes: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -156,8 +151,7 @@ mod tests {
         text.replace(empty, events) + "\n"
     }
 
-    /// Reads a line with both readers. The result must be the same wherever the faster one makes
-    /// anything of it.
+    /// Reads a line with both readers, whose results must be the same.
     #[track_caller]
     fn read(line: &str) -> Option<Exchange> {
         let fast = Columns::default().parsed(line.as_bytes());
