@@ -1,5 +1,4 @@
-//! A reply as its backend reads it: token counts, the first output, the id. Texts are counted and
-//! forgotten.
+//! A reply as its backend reads it: token counts, the first output, the id.
 
 use std::io::Read;
 
@@ -12,12 +11,10 @@ use serde_json::Value;
 
 use crate::tap::BodyCopy;
 
-/// Bytes of a body after decompression.
 const DECOMPRESSED: u64 = 256 << 20;
 /// Bytes that are decoded in one call.
 const BATCH: usize = 64 << 10;
 
-/// The recorded facts of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) input_tokens: Option<u32>,
@@ -28,18 +25,15 @@ pub(crate) struct Answer {
     /// The part that clients repeat in their next request; never written.
     pub(crate) content: String,
     pub(crate) has_reasoning: bool,
-    /// The instant of the first output.
     pub(crate) first: Option<Nanos>,
     /// The reply's id; never written.
     pub(crate) id: Option<String>,
     /// True if the server reported an error inside the reply.
     pub(crate) is_failure: bool,
-    /// True if the reply has its end.
     pub(crate) is_complete: bool,
 }
 
-/// The body as it was before compression. Absent for an encoding that is unknown, or a damaged
-/// body.
+/// The body as it was before compression, if that is possible.
 pub(crate) fn plain(encoding: Option<&str>, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     let mut all = |reader: &mut dyn Read| {
@@ -108,7 +102,6 @@ fn pieces<'b>(bytes: &'b [u8], body: &BodyCopy, is_plain: bool) -> Vec<&'b [u8]>
 }
 
 impl Answer {
-    /// Decodes a batch.
     fn take(
         &mut self,
         dialect: &mut Dialect,

@@ -1,21 +1,17 @@
 //! Names of blocks without their text: a keyed chain of hashes.
 //!
 //! A block's id is the beginning of BLAKE2b over the previous block's hash and the block's content,
-//! with a random key of the process. So equal prefixes have equal ids within a recording, and
-//! nobody without the key can test a text against an id. The key is nowhere but in this process'
-//! memory, and is overwritten at its end.
+//! with a random key of the process, which is overwritten at its end. So equal prefixes have equal
+//! ids, and nobody can test a text against an id.
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Tokens of a block.
 pub(crate) const BLOCK: usize = 64;
 /// Bits of an id, which every reader of JSON keeps.
 const ID_BITS: u32 = 53;
 
-/// The key of a recording.
 pub(crate) struct Key([u8; 64]);
 
-/// A digest under the key.
 pub(crate) type Digest = [u8; 16];
 
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! A small synthetic scenario with the distributions of a recording, and the distance between two
-//! workloads. Owns the model of the traffic; leaves the requests of the scenario to its reader.
+//! workloads.
 //!
 //! **The model**: conversations begin at random times, with the recorded rate and variation of
 //! gaps, in stages if the rate changes. A conversation has a system prompt, which other
-//! conversations share, and questions; the numbers of all of these are drawn independently from
-//! histograms. If hardly anything is shared and each request stands alone, classes by prompt length
-//! keep the dependence of answers on prompts.
+//! conversations share, and questions; all numbers are drawn independently from histograms. If
+//! hardly anything is shared and each request stands alone, classes by prompt length keep the
+//! dependence of answers on prompts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -30,26 +30,23 @@ const HARDLY: f64 = 0.01;
 /// System prompts up to this number are listed; more are drawn.
 const LISTED: usize = 32;
 
-/// The figures of a workload that the model knows. Sub-agents are conversations too.
+/// The figures of a workload. Sub-agents are conversations too.
 #[derive(Debug, Default)]
 pub struct Workload {
     /// Beginnings of conversations, in seconds.
     pub starts: Vec<f64>,
-    /// Requests of each conversation.
     pub turns: Vec<f64>,
     /// Tokens of prompts and of answers.
     pub prompts: Vec<f64>,
     pub answers: Vec<f64>,
     /// Seconds between a reply and the next request of its conversation.
     pub pauses: Vec<f64>,
-    /// The prompt and the answer of each request.
     pub pairs: Pairs,
     /// The share of prompt tokens that a prefix cache without limits finds.
     pub cached: f64,
 }
 
 impl Workload {
-    /// Counts a request.
     pub fn add(&mut self, prompt: u64, answer: u64) {
         self.prompts.push(prompt as f64);
         self.answers.push(answer as f64);
@@ -255,7 +252,6 @@ fn load(starts: &[f64]) -> String {
     arrival + &stages.collect::<String>()
 }
 
-/// The coefficient of variation.
 fn variation(values: &[f64]) -> f64 {
     Sorted::new(values.to_vec()).map_or(0.0, |sorted| sorted.std() / sorted.mean())
 }
@@ -296,7 +292,6 @@ fn drawn(values: Vec<f64>, step: f64) -> Option<String> {
     Some(format!("{{ distribution = \"histogram\", bins = [\n{bins}] }}"))
 }
 
-/// A statistic of two workloads.
 #[derive(Debug)]
 pub struct Compared {
     pub name: &'static str,
@@ -304,12 +299,10 @@ pub struct Compared {
     /// `None` where a workload has no such values.
     pub recorded: Option<f64>,
     pub fitted: Option<f64>,
-    /// The largest difference of the two distribution functions (Kolmogorov and Smirnov), on the
-    /// distribution's first line.
+    /// The largest difference of the two distribution functions (Kolmogorov and Smirnov).
     pub distance: Option<f64>,
 }
 
-/// Compares a recording with its fit, by statistic.
 pub fn compare(recorded: &Workload, fitted: &Workload) -> Vec<Compared> {
     let gaps = |own: &Workload| -> Vec<f64> {
         own.starts.windows(2).map(|pair| pair[1] - pair[0]).collect()

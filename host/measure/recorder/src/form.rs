@@ -1,9 +1,7 @@
 //! The form of requests, as a backend writes them: the route, and the places of the prompt, the
-//! model and the stream's switch in the body. Owns the reading of requests by that form.
-//!
-//! The contract has no function that reads a request, so the form is learned from `encode`: the
-//! backend writes samples whose texts are marks, and the marks show the places. That works for any
-//! plugin whose requests are JSON. Others cannot be recorded; their requests pass and are counted.
+//! model and the stream's switch in the body. The contract has no function that reads a request, so
+//! the form is learned from `encode`: the backend writes samples whose texts are marks, and the
+//! marks show the places. That works for any plugin whose requests are JSON.
 
 use plugins::backend::{Call, Dialect, Message, Part, Prompt, Role, Sample, Settings};
 use serde_json::Value;
@@ -45,13 +43,11 @@ const OPTIONS: [&str; 8] = [
     "n",
 ];
 
-/// A route's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     method: String,
     /// The path before and after the model's name; the whole path if it has none.
     path: (String, Option<String>),
-    /// JSON pointer of the model's name.
     model: Option<String>,
     switch: Switch,
     /// JSON pointers of the parts of a prompt, in the order in which a model reads them.
@@ -63,7 +59,6 @@ pub(crate) struct Form {
 enum Switch {
     /// A boolean in the body.
     Field(String),
-    /// The route itself.
     Route(bool),
 }
 
@@ -76,7 +71,6 @@ pub(crate) struct ClientRequest {
     pub(crate) model: Option<String>,
     /// The most tokens of the answer, if the request says so.
     pub(crate) limit: Option<u32>,
-    /// Sampling options that are numbers.
     pub(crate) options: serde_json::Map<String, Value>,
     pub(crate) prompt: Content,
     /// The id of the reply that this request continues; never written.
@@ -140,7 +134,6 @@ fn messages() -> Prompt {
     ])
 }
 
-/// A request that the backend wrote.
 struct Written {
     method: String,
     path: String,
@@ -243,7 +236,6 @@ impl Form {
             && model.is_some_and(|model| !model.is_empty() && !model.contains('/'))
     }
 
-    /// Reads a request's body. Absent if the body is not of this form.
     pub(crate) fn read(&self, path: &str, body: &[u8]) -> Option<ClientRequest> {
         let mut body: Value = serde_json::from_slice(body).ok()?;
         let mut media = Vec::new();
@@ -284,7 +276,6 @@ impl Form {
     }
 }
 
-/// The prompt of the values at its places.
 fn prompt(mut parts: Vec<Value>, before: Vec<&Value>) -> Option<Content> {
     if let [only] = parts.as_mut_slice()
         && before.is_empty()
@@ -331,8 +322,7 @@ fn message(role: &str, content: Value) -> Value {
     serde_json::json!({ "role": role, "content": content })
 }
 
-/// Puts the digest of content that is not text in its place, and notes its size. `key` is the field
-/// that holds the value.
+/// Puts the digest of content that is not text in its place, under `key`, and notes its size.
 fn without_media(key: &str, value: &mut Value, media: &mut Vec<Media>) {
     match value {
         Value::Object(fields) => {

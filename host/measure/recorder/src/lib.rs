@@ -2,15 +2,10 @@
 //! `trace` replays.
 //!
 //! `proxy` passes bytes on and `tap` copies them, on the threads of the traffic. One more thread
-//! makes rows (`reading`):
-//!
-//! - `form` reads a request by the form that its backend's `encode` showed, and `answer` the reply
-//!   by `decode`.
-//! - `chain` names blocks, `sessions` finds the session, and `file` writes.
-//! - `weka` makes sessions of rows afterwards, and `fit` a synthetic scenario.
-//!
-//! The traffic never waits for the recording: events that the thread cannot take are dropped and
-//! counted (`counts`).
+//! makes rows (`reading`): `form` reads a request by the form that its backend's `encode` showed,
+//! `answer` the reply by `decode`, `chain` names blocks, and `sessions` finds the session. `weka`
+//! makes sessions of rows afterwards, and `fit` a synthetic scenario. The traffic never waits:
+//! events that the thread cannot take are dropped and counted (`counts`).
 //!
 //! **No word of the traffic is written**: `row` has numbers and fixed words only, ids are keyed,
 //! and the key is thrown away. Errors of plugins may quote the traffic, so they are counted alone.
@@ -62,22 +57,18 @@ pub fn stay_out_of_dumps() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(io::Error::from)
 }
 
-/// Lets threads of traffic go first. On Linux, `None` is the calling thread, not its process
-/// (setpriority(2), "C library/kernel differences").
+/// Lets threads of traffic go first. On Linux, `None` is the calling thread, not its process.
 fn yield_to_traffic() {
     // Without the system's consent, rows only cost the traffic more time.
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// The two sides of the proxy.
 pub struct Sides {
     pub target: Target,
     pub trust: Trust,
-    /// TLS to clients.
     pub acceptor: Option<TlsAcceptor>,
 }
 
-/// The choices of a recording.
 pub struct Settings {
     /// The backends whose requests are recorded, in the order of preference.
     pub backends: Vec<Backend>,
@@ -96,13 +87,10 @@ pub struct Settings {
 /// The steps to which a recording's numbers are rounded.
 #[derive(Clone, Copy, Debug)]
 pub struct Coarseness {
-    /// The step of times.
     pub time: Nanos,
-    /// The step of token counts.
     pub tokens: NonZeroU32,
 }
 
-/// The reason why a recording cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error("`{path}` cannot be written: {cause}; name a new file in a folder that is there")]
@@ -152,8 +140,7 @@ fn reading(settings: &mut Settings) -> Result<reading::Reading, RecordingError> 
     })
 }
 
-/// Writes the rows of a log. `tell` gets messages for people meanwhile. Returns the counts and the
-/// files of rows.
+/// Writes the rows of a log. `tell` gets messages for people. Returns the counts and the files.
 pub fn record_log(
     log: &Path,
     mut settings: Settings,
@@ -166,17 +153,14 @@ pub fn record_log(
     Ok((Arc::clone(&reading.counts), reading.file.paths()))
 }
 
-/// A recording that has not begun.
 pub struct Recording {
     proxy: Arc<proxy::Proxy>,
     reading: reading::Reading,
     events: std::sync::mpsc::Receiver<tap::Event>,
-    counts: Arc<Counts>,
 }
 
 impl Recording {
-    /// Learns the forms of requests and begins the file. Fails where something is missing, before
-    /// any traffic.
+    /// Learns the forms of requests and begins the file.
     pub fn prepare(sides: Sides, mut settings: Settings) -> Result<Self, RecordingError> {
         let Sides { target, trust, acceptor } = sides;
         let tls = if target.is_tls() {
@@ -187,12 +171,11 @@ impl Recording {
             None
         };
         let reading = reading(&mut settings)?;
-        let counts = Arc::clone(&reading.counts);
         let (out, events) = sync_channel(tap::WAITING);
         let tap = tap::Tap {
             clock: Clock::start(),
             budget: tap::Budget::new(tap::ALL_COPIES),
-            counts: Arc::clone(&counts),
+            counts: Arc::clone(&reading.counts),
             number: Arc::default(),
             out,
         };
@@ -204,16 +187,15 @@ impl Recording {
             parent_headers: settings.parent_headers,
             tap,
         };
-        Ok(Recording { proxy: Arc::new(proxy), reading, events, counts })
+        Ok(Recording { proxy: Arc::new(proxy), reading, events })
     }
 
-    /// The counts, while it runs and afterwards.
     pub fn counts(&self) -> Arc<Counts> {
-        Arc::clone(&self.counts)
+        Arc::clone(&self.reading.counts)
     }
 
-    /// Serves clients until `stop` changes, and writes the rows of all that has passed. `tell` gets
-    /// messages for people meanwhile. Returns the files of rows. Errors: the system's.
+    /// Serves clients until `stop` changes, and writes the rows. `tell` gets messages for people.
+    /// Returns the files of rows.
     pub fn run(
         self,
         listener: &TcpListener,
@@ -223,7 +205,7 @@ impl Recording {
         listener.set_nonblocking(true)?;
         let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
         let bounds = proxy::Bounds::new(threads);
-        let Recording { proxy, reading, events, .. } = self;
+        let Recording { proxy, reading, events } = self;
         thread::scope(|scope| {
             let named = |name: &str| thread::Builder::new().name(name.to_owned());
             let rows = named("rows").spawn_scoped(scope, move || {
@@ -253,19 +235,14 @@ impl Recording {
     }
 }
 
-// The files of a recording. Owns rotation, and the file's state after a failed write.
-//
-// Each row is written with one call, so a killed process leaves whole rows. After a failed write,
-// as on a full disk, the file is cut back to its last whole row, and the next row tries again.
-
-/// The file that rows go to.
+// The files of a recording. Each row is written with one call, so a killed process leaves whole
+// rows. After a failed write the file is cut back to its last whole row.
 struct RowFile {
     path: PathBuf,
     file: File,
     length: u64,
     /// Bytes after which the next file begins.
     most: u64,
-    /// The files that are full.
     full: u32,
 }
 
@@ -276,8 +253,7 @@ impl RowFile {
         Ok(RowFile { path: path.to_owned(), file, length: 0, most, full: 0 })
     }
 
-    /// Writes a row, in the next file if this one is full. Errors: the system's; then the row is
-    /// lost, and the file has whole rows.
+    /// Writes a row, in the next file if this one is full. After an error the row is lost.
     pub(crate) fn write(&mut self, row: &[u8]) -> io::Result<()> {
         if self.length > 0 && self.length + row.len() as u64 > self.most {
             self.rotate()?;
@@ -300,7 +276,6 @@ impl RowFile {
         Ok(())
     }
 
-    /// The paths of all files.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         (0..=self.full).map(|number| numbered(&self.path, number)).collect()
     }

@@ -2,8 +2,8 @@
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), one JSON object a line.
 //!
 //! A line of an access log is read as the proxy's traffic is. A span has its counts itself; its
-//! prompt is known if it has `gen_ai.input.messages`. Lines stay in the file: the first pass keeps
-//! their times, and the second reads them in the order of their instants, because sessions need it.
+//! prompt is known if it has `gen_ai.input.messages`. The first pass keeps the lines' times, and
+//! the second reads them in the order of their instants, because sessions need it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -46,7 +46,6 @@ const HEADERS: [&str; 2] = ["request_headers", "headers"];
 struct Instant {
     at: u64,
     is_end: bool,
-    /// The request's number.
     number: u64,
     /// The line's place, and the span in it.
     offset: u64,
@@ -54,7 +53,6 @@ struct Instant {
     span: usize,
 }
 
-/// A request of a log, with its reply.
 struct Logged {
     start: u64,
     end: u64,
@@ -68,7 +66,6 @@ enum LoggedContent {
 }
 
 impl Reading {
-    /// Writes the rows of a log. Errors: the system's.
     pub(crate) fn log(
         &mut self,
         log: File,
@@ -162,7 +159,6 @@ impl Reading {
     }
 }
 
-/// The requests of a line; none if it has none that is complete.
 fn read(line: &[u8], session_headers: &[HeaderName]) -> Vec<Logged> {
     let Ok(line) = serde_json::from_slice::<Value>(line) else { return Vec::new() };
     match line.get("resourceSpans").and_then(Value::as_array) {

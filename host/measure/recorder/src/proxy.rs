@@ -1,10 +1,6 @@
 //! The reverse proxy: one connection to the server for each connection of a client, of the same
-//! version of HTTP. Owns forwarding; leaves copies to `tap`.
-//!
-//! Bodies pass frame by frame, so a slow side slows the other one down, as it does without a proxy.
-//! Header fields pass with their case and order, except `host`, which names the server. A
-//! connection to the server begins and ends with its client's, so the first request does not wait
-//! for one.
+//! version of HTTP. Bodies pass frame by frame, so a slow side slows the other one down. Header
+//! fields pass with their case and order, except `host`, which names the server.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -37,17 +33,13 @@ const CONNECTIONS: usize = 32_768;
 const LEAST_DESCRIPTORS: usize = 1024;
 /// Requests at a time on one connection of HTTP/2.
 const STREAMS: u32 = 4_096;
-/// Time for a connection to the server.
 const CONNECT: Duration = Duration::from_secs(10);
 
 type Reply = Response<Either<Tapped, Full<Bytes>>>;
 
-/// The means of forwarding, which all connections share.
 pub(crate) struct Proxy {
     pub(crate) target: Target,
-    /// TLS to the server, for HTTP/1.1 and for HTTP/2.
     pub(crate) tls: Option<[TlsConnector; 2]>,
-    /// TLS to clients.
     pub(crate) acceptor: Option<TlsAcceptor>,
     /// Header fields that name a session, in the order of preference.
     pub(crate) session_headers: Vec<HeaderName>,
@@ -56,8 +48,8 @@ pub(crate) struct Proxy {
     pub(crate) tap: Tap,
 }
 
-/// The bounds of a thread on its clients' connections, within the process's descriptors. An idle
-/// client takes one descriptor, a request two.
+/// The bounds of a thread on its clients' connections, within the process's descriptors: one for an
+/// idle client, two for a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Connections; further ones wait to be accepted.
@@ -67,7 +59,6 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// For one of this many threads.
     pub(crate) fn new(threads: usize) -> Self {
         let limit = load::thread_group::allow(2 * CONNECTIONS as u64);
         let descriptors = limit.map_or(LEAST_DESCRIPTORS, |limit| limit as usize);
@@ -76,7 +67,6 @@ impl Bounds {
     }
 }
 
-/// The connection to the server.
 enum Link {
     Http1(http1::SendRequest<Tapped>),
     Http2(http2::SendRequest<Tapped>),
@@ -151,7 +141,6 @@ impl Proxy {
         }
     }
 
-    /// Passes a request on and its reply back.
     async fn forward(&self, link: &Mutex<Option<Link>>, mut request: Request<Incoming>) -> Reply {
         let (passing, head) = (Passing::new(&self.tap), self.head(&request));
         let upgrades = request.headers().contains_key(UPGRADE);
@@ -197,7 +186,6 @@ impl Proxy {
         }
     }
 
-    /// The request with the server's address.
     fn addressed(
         &self,
         mut request: Request<Incoming>,
@@ -218,8 +206,7 @@ impl Proxy {
         Ok(request)
     }
 
-    /// Sends a request. A kept connection that the server closed before it took the request is
-    /// replaced once.
+    /// Sends a request. A kept connection that the server closed is replaced once.
     async fn send(
         &self,
         link: &Mutex<Option<Link>>,

@@ -1,5 +1,4 @@
-//! The thread that makes rows of what passed. Owns the joining of requests and replies; leaves the
-//! rules of sessions to `sessions`, and bytes on disk to `file`.
+//! The thread that makes rows of requests and their replies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -34,13 +33,11 @@ const REPLY: u8 = b'r';
 const MESSAGE: u8 = b'm';
 const ANSWER: u8 = b'a';
 
-/// A backend with the forms of its requests.
 pub(crate) struct Reader {
     pub(crate) dialect: Dialect,
     pub(crate) forms: Vec<Form>,
 }
 
-/// The making of rows.
 pub(crate) struct Reading {
     pub(crate) readers: Vec<Reader>,
     pub(crate) tokenizer: Option<Tokenizer>,
@@ -53,11 +50,9 @@ pub(crate) struct Reading {
     pub(crate) state: State,
 }
 
-/// The state from one event to the next.
 #[derive(Default)]
 pub(crate) struct State {
     running: BTreeMap<u64, Running>,
-    /// The blocks of all of them.
     running_blocks: usize,
     sessions: Sessions,
     models: HashMap<Digest, usize>,
@@ -65,7 +60,6 @@ pub(crate) struct State {
     trouble: Option<String>,
 }
 
-/// A request whose reply has not ended.
 struct Running {
     /// The backend that reads the reply; absent where the log has read it.
     reader: Option<usize>,
@@ -74,7 +68,6 @@ struct Running {
     /// The ids of the prompt's blocks, and its tokens by the text.
     blocks: Vec<u64>,
     tokens: u32,
-    /// Tokens that the tokenizer counts; absent without one.
     counted: Option<u32>,
     place: Place,
     /// Tokens of the exchange before, if the prompt repeats it.
@@ -112,7 +105,6 @@ impl Reading {
         self.begin(number, Some(reader), head, request);
     }
 
-    /// Places a request in its session.
     pub(crate) fn begin(
         &mut self,
         number: u64,
@@ -329,8 +321,8 @@ impl Reading {
         answer
     }
 
-    /// One id for each block of a prompt of `input` tokens, of which the text gives `tokens`. Blocks
-    /// beyond the text, as where the server counts more tokens, have ids of their own.
+    /// One id for each block of a prompt of `input` tokens, of which the text gives `tokens`.
+    /// Blocks beyond the text have ids of their own.
     fn fitted(&self, number: u64, mut ids: Vec<u64>, tokens: u32, input: u32) -> Vec<u64> {
         // The last block may be partial, and then it is another one if the counts differ.
         if tokens != input {
@@ -417,8 +409,7 @@ fn micros(time: Nanos, step: Nanos) -> f64 {
     (time.0 as f64 / step).round() * step / 1e3
 }
 
-/// All texts of a prompt, with the names of their places, so that a longer conversation begins
-/// with a shorter one.
+/// All texts of a prompt, with their places, so that a longer conversation begins with a shorter.
 fn plain_text(prompt: &Content) -> String {
     let mut text = String::new();
     match prompt {

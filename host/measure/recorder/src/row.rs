@@ -1,6 +1,5 @@
-//! A row of a recording: a request in Mooncake's format, with a few fields more. Owns the fields,
-//! all of them numbers or fixed words, and the reading of files of rows. No field can hold a text
-//! of the traffic.
+//! A row of a recording: a request in Mooncake's format, with a few fields more, all of them
+//! numbers or fixed words. No field can hold a text of the traffic.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,7 +12,6 @@ const LONGEST: u64 = 8 << 20;
 /// Tokens of a block where a row does not state them: Mooncake's.
 const USUAL_BLOCK: usize = 512;
 
-/// The reason why a file of rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
     #[error("`{path}` cannot be read: {cause}")]
@@ -24,8 +22,8 @@ pub enum RowsError {
     NoRow { path: PathBuf, line: u64, cause: String },
 }
 
-/// Gives each row of a file, with its offset and its length. A last line that a crash cut is left
-/// out. An error text of `each` names the row's fault.
+/// Gives each row of a file, with its offset and its length, except a last line that was cut.
+/// An error text of `each` names the row's fault.
 pub(crate) fn each(
     path: &Path,
     mut each: impl FnMut(Row, (u64, u32)) -> Result<(), String>,
@@ -105,7 +103,6 @@ fn usual_block() -> usize {
 }
 
 impl Row {
-    /// The session and the thread.
     pub(crate) fn place(&self) -> Option<(u64, u32)> {
         match self.session_id.split_once('.') {
             None => Some((self.session_id.parse().ok()?, 0)),
@@ -113,7 +110,6 @@ impl Row {
         }
     }
 
-    /// The ids of whole blocks.
     pub(crate) fn whole_blocks(&self) -> &[u64] {
         let whole = self.input_length as usize / self.block_size.max(1);
         &self.hash_ids[..whole.min(self.hash_ids.len())]

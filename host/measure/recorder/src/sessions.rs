@@ -1,10 +1,9 @@
 //! The session and the thread of each request. Owns the rules; keeps digests only.
 //!
 //! A session is known, in this order, by the header field that names it, by the reply that a
-//! request names as its predecessor, or by its prompt: a request that begins with all messages of
-//! an earlier request continues that one. Within a session, a request continues the thread whose
-//! last prompt shares all its whole blocks, the longest first, once its last request is over. A
-//! request that continues no thread begins one, as a sub-agent does.
+//! request names as its predecessor, or by a prompt that begins with all messages of an earlier
+//! request. Within a session, a request continues the thread whose last prompt shares all its whole
+//! blocks, the longest first, once its last request is over; else it begins one.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,6 @@ use crate::chain::Digest;
 
 /// Sessions that are remembered; the longest idle session is forgotten first.
 const MOST: usize = 65_536;
-/// Threads of one session.
 const MOST_THREADS: usize = 256;
 /// Ends of prompts, and ids of replies, that are remembered.
 const MOST_ENDS: usize = 1 << 20;
@@ -29,12 +27,10 @@ pub(crate) struct Signs<'r> {
     pub(crate) previous: Option<Digest>,
     /// The ends of the prompt's messages: digests of all messages up to each.
     pub(crate) ends: &'r [Digest],
-    /// The prompt's whole blocks.
     pub(crate) blocks: &'r [u64],
     pub(crate) at: Nanos,
 }
 
-/// The place of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) session: u64,
@@ -48,9 +44,7 @@ pub(crate) struct Place {
 /// An exchange that the next request may repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeated {
-    /// Tokens of the prompt and of the answer.
     pub(crate) tokens: u32,
-    /// The digest of the answer's text.
     pub(crate) answer: Digest,
 }
 
@@ -79,7 +73,6 @@ impl Thread {
     }
 }
 
-/// The sessions of a recording so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     next: u64,

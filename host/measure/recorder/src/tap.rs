@@ -1,8 +1,5 @@
-//! Copies of the bytes that pass: requests, and their replies. Owns the bounds on their
-//! memory; leaves the meaning of the bytes to `reading`.
-//!
-//! A copy that would exceed a bound is given up, and its exchange is counted. The bytes themselves
-//! pass on unchanged.
+//! Copies of the bytes that pass: requests, and their replies. A copy that would exceed a bound is
+//! given up, and its exchange is counted. The bytes themselves pass on unchanged.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +24,6 @@ pub(crate) const WAITING: usize = 4096;
 /// Reads of a reply whose instants are kept: the first output is in one of them.
 const READS: usize = 256;
 
-/// The memory that copies may still take.
 #[derive(Debug)]
 pub(crate) struct Budget(AtomicUsize);
 
@@ -104,11 +100,9 @@ impl Drop for BodyCopy {
     }
 }
 
-/// A request's head, as far as the recording needs it.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
     pub(crate) method: hyper::Method,
-    /// The path, without the query.
     pub(crate) path: String,
     pub(crate) encoding: Option<String>,
     /// The value of the first header that names a session.
@@ -128,7 +122,6 @@ pub(crate) enum Event {
     Ended(u64, Option<(u16, HeaderMap)>, BodyCopy, Nanos),
 }
 
-/// The place where events go.
 #[derive(Clone, Debug)]
 pub(crate) struct Tap {
     pub(crate) clock: Clock,
@@ -185,7 +178,6 @@ impl Passing {
         Passing { body: BodyCopy::new(&tap.budget), tap: tap.clone(), number, reply: None }
     }
 
-    /// The request's body, which is copied as it passes.
     pub(crate) fn request(&self, head: RequestHead, body: Incoming) -> Tapped {
         let copy = BodyCopy::new(&self.tap.budget);
         let (tap, number) = (self.tap.clone(), self.number);
@@ -193,7 +185,6 @@ impl Passing {
         Tapped::new(body, self.tap.clock, Side::Request(Box::new(request)))
     }
 
-    /// The reply's body, which is copied as it passes.
     pub(crate) fn reply(mut self, status: u16, headers: HeaderMap, body: Incoming) -> Tapped {
         self.reply = Some((status, headers));
         Tapped::new(body, self.tap.clock, Side::Reply(Box::new(self)))

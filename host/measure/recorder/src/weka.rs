@@ -1,8 +1,6 @@
 //! The sessions of a recording in the format of `callanjfox/kv-cache-tester` (`weka`): one object a
-//! line, with the requests of the main thread and, among them, its sub-agents.
-//!
-//! Rows stay in their files. Twenty-four bytes a row are kept, and the rows of one session are read
-//! at a time.
+//! line, with the requests of the main thread and its sub-agents. Rows stay in their files, of
+//! which twenty-four bytes a row are kept.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -32,7 +30,6 @@ struct Request<'r> {
     think_time: Option<f64>,
 }
 
-/// A sub-agent of a session.
 #[derive(Serialize)]
 struct SubAgent<'r> {
     t: f64,
@@ -65,7 +62,7 @@ struct Session<'r> {
 type Entry = (u64, u32, u64, u32);
 
 /// Gives each session of these files as a line, in the order in which they began. Returns their
-/// number. An error of `each` ends it.
+/// number.
 pub fn sessions<E: From<RowsError>>(
     files: &[PathBuf],
     mut each: impl FnMut(&str) -> Result<(), E>,
