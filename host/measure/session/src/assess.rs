@@ -1,10 +1,7 @@
 //! After the run, works on the records: the tokenizer counts the answers again, and scorers judge
-//! them. Nothing here can disturb a measurement.
-//!
-//! Answers are read once, a batch at a time. Scorers work at the same time, each on its own thread;
-//! a scorer sees the answers in the order of the records. Answers that run as programs are
-//! independent, and run on all threads. The result does not depend on the threads. Only the count
-//! and the scores of a request are kept, 4 and 8 bytes each.
+//! them, each on its own thread. Answers are read once, a batch at a time, and a scorer sees them
+//! in the order of the records. Answers that run as programs are independent, and run on all
+//! threads. The result does not depend on the threads.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +20,7 @@ use tokenizer::Tokenizer;
 
 /// Most answers of a batch.
 const BATCH: usize = 256;
-/// Most bytes of a batch's texts, but for its last answer: answers have no common size, and scorers
-/// get copies.
+/// Most bytes of a batch's texts, but for its last answer.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// Assesses the measured exchanges of a run that were answered.
@@ -48,9 +44,8 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     assess_with(Assessment::default(), exchanges, Some(tokenizer), scorers, given_up)
 }
 
-/// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted
-/// again: `counted` are the tokens of the answers by this side's tokenizer, which scorers are told
-/// where the server does not say.
+/// Has scorers judge the answered exchanges of a saved run. `counted` are the tokens of the answers
+/// by this side's tokenizer, which scorers are told if the server does not say.
 pub fn judge_again<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     counted: Column<u32>,
@@ -163,7 +158,6 @@ fn text_of(exchange: &Exchange) -> String {
     text
 }
 
-/// The size of all that came back.
 fn text_bytes(exchange: &Exchange) -> usize {
     let further: usize = exchange.choices.iter().map(String::len).sum();
     exchange.reasoning.len() + exchange.output.len() + exchange.tool_calls.len() + further
@@ -196,8 +190,7 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     }
 }
 
-/// The means, summed in the order of the indexes, so that they do not depend on the order in which
-/// answers were scored.
+/// The means, summed in the order of the indexes, which is the same in every run.
 fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Mean> {
     let mean = |column: &Column<f64>| {
         let count = column.len() as u64;
@@ -207,8 +200,8 @@ fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Mean> {
     scores.iter().map(|(name, column)| (name.clone(), mean(column))).collect()
 }
 
-/// Does all tasks, on one thread per processor that this process may use, the caller's included.
-/// Tasks begin in their order. If no thread can be started, the running threads do all the work.
+/// Does all tasks in order, on a thread per processor, the caller's included. If no thread can be
+/// started, the others do all the work.
 fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let tasks = Mutex::new(tasks);
     let next = || lock(&tasks).next();
@@ -232,7 +225,6 @@ fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync
 /// Failed calls of a scorer in a row after which it is left out.
 const TOLERATED: u32 = 10;
 
-/// A scorer at work.
 struct Judging {
     judge: Judge,
     failures_in_a_row: u32,
@@ -273,8 +265,7 @@ impl Judging {
         }
     }
 
-    /// Takes the results of answers that ran, in the order of the answers; `None` for an answer
-    /// that did not run.
+    /// Takes the results of answers in their order; `None` for an answer that did not run.
     fn take_runs(
         &mut self,
         answers: &[Answer],
@@ -406,7 +397,6 @@ fn judge(scorers: &mut [Judging], answers: &[Answer], given_up: &(impl Fn() -> b
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::sync::Barrier;
 
     use super::*;

@@ -24,11 +24,9 @@ use sigv4::{CONTENT, DATE, TOKEN};
 
 /// A request that can be sent, after its signature or token if the server wants one.
 ///
-/// A signature holds for five minutes, and requests are written ahead of need. So everything that
-/// does not depend on the time is computed when the request is written, above all the digest of the
-/// body. The rest is a digest of some hundred bytes and five HMACs, about three microseconds. Every
-/// request is signed when it goes to a worker. So no signature is kept, and the pacer shares
-/// nothing with other threads.
+/// A signature holds for five minutes, and requests are written ahead of need. So the time-free
+/// part is computed when the request is written, above all the digest of the body. The rest takes
+/// about three microseconds when the request goes to a worker.
 pub struct Outgoing {
     /// The request as it was written, which may lack its signature.
     pub(crate) request: Request,
@@ -57,9 +55,8 @@ impl Outgoing {
     }
 }
 
-/// Adds the host's own headers and the user's to the backend's, and each id whose name no header
-/// has. Ids are not signed, because a proxy may write others. Fails if HTTP does not allow a part
-/// of it.
+/// Adds the host's own headers, the user's, and each id whose name no header has. Ids are not
+/// signed, because a proxy may write others. Fails if HTTP does not allow a part of it.
 pub(crate) fn http_request(
     target: &Target,
     version: Version,
@@ -138,8 +135,7 @@ pub(crate) fn http_request(
     Ok(Outgoing { request, unsigned })
 }
 
-/// True for a call of gRPC, whose servers refuse clients that do not say that they read trailers
-/// (gRPC over HTTP/2, Requests).
+/// True for a call of gRPC, whose servers want clients to state that they read trailers.
 fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))

@@ -25,7 +25,6 @@ use crate::resolve::{ResolvedRun, Source};
 /// A run whose plan is complete, and whose targets have answered.
 pub struct CheckedRun {
     pub plan: Plan,
-    /// The parts of a run beside its plan.
     pub parts: Parts,
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
@@ -39,12 +38,7 @@ pub struct CheckedRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A target does not serve yet.
-    Waiting {
-        target: String,
-        waited: Duration,
-        /// The last answer.
-        seen: String,
-    },
+    Waiting { target: String, waited: Duration, seen: String },
     /// A target serves, but something about it is odd.
     Remark(String),
     /// A consequence of a target's answer, as a whole message.
@@ -68,8 +62,7 @@ impl ResolvedRun {
         Dial::new(targets, places.others(), wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Takes the targets as they are, without a question. Returns the run if its scenario names no
-    /// model, so that a server has to be asked. Fails if the model is not known.
+    /// Takes the targets without a question; gives the run back if its scenario names no model.
     pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
         match self.draft.target.model().map(str::to_owned) {
             Some(model) => Ok(self.with_model(model)),

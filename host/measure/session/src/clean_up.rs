@@ -1,9 +1,6 @@
 //! Requests that a backend wants sent once an exchange has ended: to delete a job, or to close a
-//! session. They are no part of the exchange, and nothing of a measurement waits for them.
-//!
-//! Decode threads put them into a queue of a fixed length. One thread (in virtual time, a task)
-//! sends them, each on a connection of its own. It starts with the first. Failures, and requests
-//! that find the queue full, are counted.
+//! session. Nothing of a measurement waits for them. Decode threads put them into a queue of a
+//! fixed length; one thread (in virtual time, a task) sends them, each on a connection of its own.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +38,6 @@ pub(crate) struct CleanUp {
     cookies: Vec<String>,
 }
 
-/// Queue for clean-up requests, of the decoders.
 pub struct CleanUps {
     queue: Sender<CleanUp>,
     tally: Arc<Tally>,
@@ -59,7 +55,6 @@ enum State {
 
 type SenderThread = GroupThread<Option<Errands>>;
 
-/// Sender of the queue's clean-up requests.
 pub(crate) struct Cleaner {
     queue: Receiver<CleanUp>,
     tally: Arc<Tally>,
@@ -106,7 +101,6 @@ impl CleanUps {
 }
 
 impl LateThread {
-    /// Starts with the first request in this way.
     pub(crate) fn waits(&self, start: impl FnOnce() -> io::Result<SenderThread> + Send + 'static) {
         *lock(&self.0) = Some(State::Waiting(Box::new(start)));
     }

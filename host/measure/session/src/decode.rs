@@ -43,18 +43,14 @@ use result::metric::count::{self, Count};
 use runs::record::RecordError;
 use steps::Routes;
 
-/// The maximum size of the decoded answer of one reply, in bytes. A server can send for ever, and a
-/// plugin can return far more than its input.
+/// The maximum size of the decoded answer of one reply, in bytes; a server can send for ever.
 const ANSWER_BYTES: usize = 32 << 20;
-/// The factor by which an answer may be larger than its input before its size is the plugin's
-/// fault. The smallest frames are smaller than the size that counts for an event.
+/// An answer may be larger than its input by this factor before its size is the plugin's fault.
 const INFLATION: usize = 4;
-/// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses
-/// to the plugin and back with every batch, so the next batch waits for half as many bytes as the
-/// state has. Then a frame crosses only a few times, and not once for each read.
+/// A larger state is an incomplete frame of a framing that only the plugin knows. It crosses to the
+/// plugin and back with every batch, so the next batch waits for half as many bytes, not each read.
 const LARGE_STATE_BYTES: usize = 64 << 10;
-/// The part of the backlog's bound that answers may take before they are written to disk: one in
-/// this many.
+/// The part of the backlog's bound that answers may take before they are written to disk: 1/4.
 const ANSWERS_SHARE: usize = 4;
 /// The most names of counts of an exchange.
 const COUNTS: usize = 32;
@@ -64,7 +60,6 @@ const SPOOLED_BYTES: usize = 1 << 10;
 /// A decoder: an instance of the backend, and the state that it shares with the others.
 pub struct Decoder {
     pub dialect: Dialect,
-    /// The state that it shares with the other decode threads.
     pub shared: Arc<DecodeState>,
     /// Empty frames, in which waiting frames are put together.
     pub spare: Frames,
@@ -481,9 +476,8 @@ impl Decoder {
     }
 }
 
-/// Returns the outcome of a complete answer whose length was forced, if it is shorter by the
-/// server's own count. A count of text that was tokenized again is not used: it rarely gives
-/// exactly the same tokens.
+/// Returns the outcome of a complete answer that is shorter, by the server's own count, than its
+/// forced length. A count of text that was tokenized again is rarely exact, and not used.
 fn short(exchange: &Exchange) -> Option<Outcome> {
     let length = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
     let Count { tokens, .. } = count::output(exchange, None)?;
@@ -493,8 +487,7 @@ fn short(exchange: &Exchange) -> Option<Outcome> {
     (tokens < length).then(|| failed(Class::Short, &what))
 }
 
-// The way back from decoding to the reader of one exchange, if its reply decides what to send
-// next. Other exchanges have none.
+// The way back from decoding to the reader of an exchange whose reply decides what to send next.
 
 #[derive(Default)]
 struct WayBack(OnceLock<Open>);
@@ -516,7 +509,6 @@ impl WayBack {
         demands
     }
 
-    /// Returns it, if the exchange has one.
     fn get(&self) -> Option<&Open> {
         self.0.get()
     }

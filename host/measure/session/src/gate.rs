@@ -1,9 +1,5 @@
 //! The gate at which a run waits for others. All begin at one instant, with their first measured
-//! request. After the last reply, one run asks the server for the metrics of all.
-//!
-//! This module owns the two places. The caller knows the others and how to reach them.
-//!
-//! All runs that wait for each other share a clock, so an instant is the same number in each.
+//! request, and share a clock. After the last reply, one run asks the server for the metrics.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,8 +14,7 @@ use tokio::sync::watch;
 pub enum Stage {
     /// It prepares its requests and warms up.
     Preparing,
-    /// It has warmed up, and waits until the others have before it asks the server to flush its
-    /// cache.
+    /// It has warmed up, and waits for the others before it asks the server to flush its cache.
     Warm,
     /// It has only to be given an instant to begin at.
     Ready,
@@ -58,7 +53,6 @@ impl Gate {
         self.stage.subscribe()
     }
 
-    /// Returns when the run begins, if that was said.
     pub fn start(&self) -> Option<Nanos> {
         lock(&self.open).start
     }
@@ -81,8 +75,8 @@ impl Gate {
         self.reach(Stage::Drained);
     }
 
-    /// Opens the gates of runs of one process and one clock at the same stages. Returns false, and
-    /// opens no start, if a run ended before all were ready.
+    /// Opens the gates of one process at the same stages. Returns false, and opens no start, if a
+    /// run ended before all were ready.
     pub fn open_together(gates: &[Gate]) -> bool {
         pollster::block_on(Gate::open_all(gates))
     }

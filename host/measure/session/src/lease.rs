@@ -1,6 +1,5 @@
 //! Leases: tokens that a server gives for the key, and values that a backend prepares, for a time.
-//! Each is requested before the first request, and again before it ends, on a thread of its own and
-//! on connections of its own. Where that fails, the lease before stays, and the failure is counted.
+//! A thread of its own renews each before it ends. If that fails, the lease before stays.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -29,7 +28,6 @@ use scenario::plan::Plan;
 const RENEWED_AT: f64 = 0.8;
 /// The shortest and the longest pause between two renewals.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// The pause before a token is renewed again because it was refused.
 const REFUSED_AGAIN: Duration = Duration::from_secs(1);
 const WAITING: usize = 64;
 
@@ -64,7 +62,6 @@ struct Refusal {
     sent: Nanos,
 }
 
-/// Receives refusals of tokens, from the decoders.
 pub struct Refusals(Sender<Refusal>);
 
 pub(crate) struct Renewer {
@@ -130,8 +127,7 @@ impl Refusals {
     }
 }
 
-/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no
-/// lease.
+/// Returns the renewer of a run's leases, if there are any, and the queue of refusals.
 pub(crate) fn renewer(
     plan: &Plan,
     parts: &Parts,
@@ -291,15 +287,12 @@ impl Leases {
     }
 }
 
-/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is
-/// never.
+/// Returns the instant of renewal of a lease; absent if that is never.
 fn renewal(requested: Instant, lifetime: Duration) -> Option<Instant> {
     requested.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
 }
 
-/// Logs in at a target that wants a token. Returns the lifetime of its token.
-///
-/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+/// Logs in at a target that wants a token, on a `LocalSet`. Returns the lifetime of its token.
 pub(crate) async fn log_in<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
@@ -376,8 +369,7 @@ fn texts(value: &Json, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// The body of a successful reply; the inner error is the reason for a failure, and advice about
-/// the key.
+/// The body of a successful reply; else the reason for a failure, and advice about the key.
 async fn reply<C: Connect>(
     access: &TargetAccess<'_, C>,
     with: &Secrets,

@@ -2,13 +2,9 @@
 //! exchanges, and the load on this client.
 //!
 //! Threads that pace, send or read never wait for an onlooker, and only update single counters. The
-//! recorder enters the rest when an exchange has ended, and an onlooker takes [`Snapshot`]s: the
-//! only lock is between these two. The memory does not grow with the run.
-//!
-//! In a run of several processes, each has its own part here. Rank 0 shows the sum of the figures
-//! that all of them send ([`figures`], [`Agents`]).
-//!
-//! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
+//! only lock is between the recorder, which enters ended exchanges, and an onlooker, which takes
+//! [`Snapshot`]s. The memory does not grow with the run. In a run of several processes rank 0 shows
+//! the sum of the figures that all of them send ([`figures`], [`Agents`]).
 
 pub mod cells;
 pub mod exposition;
@@ -61,8 +57,7 @@ pub struct Live {
     pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
-    /// The requests that were sent after their exchanges, once all are over; absent if there was
-    /// none.
+    /// The requests that were sent after their exchanges, once all are over, if there were any.
     pub cleaned: OnceLock<Errands>,
     /// The requests that renewed leases, once the last one is done.
     pub renewed: OnceLock<Errands>,
@@ -90,7 +85,6 @@ pub struct Live {
     first_token: Mutex<Option<Nanos>>,
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
-    /// Their number, and the failed among them.
     primed: Mutex<Primed>,
     begun: OnceLock<RunInfo>,
     /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
@@ -107,7 +101,6 @@ pub trait Agents: Send + Sync {
     fn enlist(&self, thread: WatchedThread);
 }
 
-/// The requests of a warm-up on record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Primed {
     pub ended: u64,
@@ -138,7 +131,6 @@ impl Live {
         Live { timings: Arc::clone(timings), ..Live::default() }
     }
 
-    /// The run has begun, with this clock.
     pub(crate) fn begin(
         &self,
         plan: &Plan,
@@ -194,7 +186,6 @@ impl Live {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// Everything is on record.
     pub(crate) fn end(&self) {
         let now = self.now();
         self.over_since.store(now.0.max(1), Ordering::Release);
@@ -208,8 +199,7 @@ impl Live {
         self.enter(Phase::Measuring);
     }
 
-    /// The pacer has given a measured request to a worker, or on record where it cannot be sent.
-    /// Only the pacer's thread calls this.
+    /// The pacer, whose thread alone calls this, has given out or recorded a measured request.
     pub(crate) fn gave_out(&self) {
         let count = &self.given_out.0;
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -242,15 +232,13 @@ impl Live {
         lock(&self.totals).enter(exchange, streamed);
     }
 
-    /// The instant of the first token on record, of the warm-up or of the measurement, on the
-    /// runtime's clock. Where replies are not streamed, it is the end of the first answer. `None`
-    /// before, and where others made the load.
+    /// The instant of the first token on record, or of the first answer if replies are not
+    /// streamed, on the runtime's clock. `None` before, and where others made the load.
     pub fn first_token(&self) -> Option<Instant> {
         let at = (*lock(&self.first_token))?;
         Some(self.begun.get()?.clock.instant(at))
     }
 
-    /// The requests of the warm-up on record.
     pub(crate) fn primed(&self) -> Primed {
         lock(&self.primed).clone()
     }
@@ -277,7 +265,6 @@ impl Live {
         Snapshot { devices: self.telemetry.latest(), server: self.pages.latest(), ..seen }
     }
 
-    /// Returns the state of this process's part of the run, as it is now.
     pub fn state(&self) -> State {
         let begun = self.begun.get();
         let phase = self.phase();
@@ -313,8 +300,7 @@ impl Live {
 }
 
 impl RunInfo {
-    /// Adds the plan's due times. When nothing more is sent, the due requests are the requests that
-    /// were handed out or recorded as not sent.
+    /// Adds the plan's due times. When nothing more is sent, all due requests are settled.
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
         let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);
@@ -363,8 +349,7 @@ impl DueCount {
         })
     }
 
-    /// Returns the number of due requests at this time after the beginning. Spans must not get
-    /// shorter from call to call.
+    /// Returns the number of due requests at this time, which may not go back, after the beginning.
     pub fn upto(&mut self, elapsed: Nanos) -> u64 {
         let end = self.end;
         let passed = |due: &Due| matches!(due, Due::At(at) if *at <= elapsed && *at < end);
@@ -375,7 +360,6 @@ impl DueCount {
     }
 }
 
-/// The number of seconds that are kept.
 pub const KEPT: usize = 600;
 
 /// The minimum length of a second: snapshots do not come exactly on the second.

@@ -24,8 +24,7 @@ impl Local {
     }
 }
 
-/// The means to read pages of a target. Made once, because it reads the certificates that are
-/// trusted; each page has a connection of its own.
+/// Reads pages of a target, each over a connection of its own. Reads the certificates once.
 pub(crate) struct Line {
     dial: Dial,
     local: Local,

@@ -1,9 +1,6 @@
-//! The outlook: the requests that a run would send. It draws the samples of a plan with the same
-//! calls as a run, writes their requests, and sends nothing. Only figures are kept, so memory does
-//! not grow with the plan.
-//!
-//! A saved run's answers, the recorded answer or a text of about the requested length stand in for
-//! live answers. The figures and their forms are `runs::outlook`'s.
+//! The outlook: the requests that a run would send, drawn and written with the calls of a run. Only
+//! figures are kept, so memory does not grow with the plan. A saved run's answers, the recorded
+//! answer or a text of about the requested length stand in for live answers.
 
 pub mod export;
 mod tally;
@@ -74,7 +71,6 @@ pub struct Request {
     pub input_tokens: Option<u64>,
     /// Tokens that it asks for, if it asks for any number.
     pub output_tokens: Option<u32>,
-    /// Its digest, as a record has it.
     digest: String,
     bytes: u64,
     fault: Option<String>,
@@ -100,8 +96,8 @@ impl ResolvedRun {
 }
 
 impl CheckedRun {
-    /// Computes the requests of the run. `each` gets every session in order; an error from it ends
-    /// the drawing. If `signal` stops, so does this, with the sessions so far.
+    /// Computes the requests of the run, up to a stop of `signal`. `each` gets every session in
+    /// order; an error from it ends the drawing.
     pub fn outlook<E: From<OutlookError>>(
         &self,
         question: &Question,
@@ -127,7 +123,6 @@ struct Looking<'r> {
     drawing: Drawing,
     made_up: MadeUp,
     tally: Tally,
-    /// Number of due sessions, if that is known.
     sessions: Option<u64>,
 }
 
@@ -227,7 +222,6 @@ impl<'r> Looking<'r> {
         Ok(if is_short { End::Dataset } else { End::Whole })
     }
 
-    /// A session, written.
     fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<DrawnSession, OutlookError> {
         let samples = whole.samples;
         let mut requests = Vec::with_capacity(samples.len());
@@ -360,7 +354,6 @@ impl MadeUp {
     }
 }
 
-/// A request's prompt, each message cut to this many characters.
 fn shown(request: &Request, cut: Option<usize>) -> Shown {
     Shown {
         index: request.index,
@@ -371,7 +364,6 @@ fn shown(request: &Request, cut: Option<usize>) -> Shown {
     }
 }
 
-/// The messages of a prompt, each cut to this many characters.
 fn messages(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
     let one = |role: Option<&str>, text: String| {
         let cut = cut.and_then(|most| text.char_indices().nth(most));
@@ -507,7 +499,6 @@ pub fn draw_alike(one: &Plan, other: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugins::backend::Part;
 
     #[test]
     fn answers_have_the_requested_length() {

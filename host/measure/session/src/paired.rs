@@ -1,7 +1,5 @@
-//! A paired run: the same requests to several servers, in turns or at once.
-//!
-//! This module derives the run of each side and turn from one scenario, and chooses the order. It
-//! leaves measuring the runs to its caller, and the differences to `compare`.
+//! A paired run: the same requests to several servers, in turns or at once. This module derives the
+//! run of each side and turn from one scenario, and chooses the order.
 
 use model::arrival::Arrival;
 use model::connection::PairOrder;
@@ -14,10 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Source;
 
-/// Requests of a turn for each place of a closed loop or a cap: with fewer, most of a turn would be
-/// its beginning and its end.
+/// Requests of a turn for each place of a closed loop or a cap, so that edges are a small part.
 const TURN_REQUESTS_A_SLOT: u64 = 4;
-/// The fewest requests of a turn.
 const TURN_REQUESTS: u64 = 5;
 /// The fewest and the most turns of a side.
 const TURNS: std::ops::RangeInclusive<u64> = 3..=100;
@@ -30,27 +26,20 @@ const SETTER: &str = "[paired]";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ChosenOrder {
-    /// The order.
     pub order: PairOrder,
     /// Turns of each side; one if all are measured together.
     pub turns: u64,
-    /// The reason for this order.
     pub because: String,
 }
 
 /// The servers that a scenario measures.
 pub enum Servers {
-    /// One server, by an ordinary run.
     One(Box<Source>),
-    /// Several servers, by a paired run.
     Several(Pairing),
 }
 
-/// A scenario with its sides.
 pub struct Pairing {
-    /// The names of the sides, and the run of each without a turn.
     pub sides: Vec<(String, Source)>,
-    /// The limits of the differences.
     pub limits: Vec<Threshold>,
     order: Option<PairOrder>,
     turns: u64,
@@ -109,8 +98,7 @@ impl Pairing {
         self.sides.into_iter().next().map(|(_, source)| source).unwrap_or_default()
     }
 
-    /// Chooses the order for runs with this plan. Errors: the reason why the wanted order is not
-    /// possible.
+    /// Chooses the order for runs with this plan. Errors: the wanted order is not possible.
     pub fn order(&self, plan: &Plan) -> Result<ChosenOrder, String> {
         let turns =
             |because: String| ChosenOrder { order: PairOrder::Turns, turns: self.turns, because };
@@ -165,8 +153,8 @@ impl Pairing {
         }
     }
 
-    /// The run of a side in a turn, from 0. Both sides of a turn send the same requests, and each
-    /// turn draws its own; the first turn alone warms up.
+    /// The run of a side in a turn, from 0. Each turn draws its own requests, the same for both
+    /// sides; the first turn alone warms up.
     pub fn run(&self, side: usize, turn: u64, plan: &Plan, chosen: &ChosenOrder) -> Source {
         let mut source = self.sides[side].1.clone();
         let scenario = &mut source.scenario;

@@ -1,5 +1,4 @@
-//! The parts of a run, and the reasons why it may end early. This stands below everything that
-//! prepares, sends, decodes and records, and knows none of them.
+//! The parts of a run, and the reasons why it may end early.
 
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ use tokenizer::Tokenizer;
 use crate::lease::{NoLease, Prepared};
 use crate::reuse::SentPrompts;
 
-/// The parts that a run needs in addition to its plan.
 #[derive(Clone)]
 pub struct Parts {
     pub backend: Backend,
@@ -26,13 +24,11 @@ pub struct Parts {
     pub targets: Vec<Target>,
     /// The engines behind them whose metrics pages are read; empty if the targets' pages are.
     pub monitored: Vec<Target>,
-    /// The hosts beside them where exchanges may continue.
     pub hosts: Vec<AllowedHost>,
     /// Secrets, which must not leave the process except in requests.
     pub secrets: Secrets,
     /// The arrival times of requests, if a file or the dataset sets them; else nothing.
     pub trace: Trace,
-    /// The identity of the run, which ids are made of; known once it begins.
     pub run_id: RunId,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,

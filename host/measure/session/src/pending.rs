@@ -16,7 +16,6 @@ pub struct ComposedSample {
     pub earlier: Option<Earlier>,
     /// The requests that it depends on, by their number.
     pub parents: Vec<u64>,
-    /// The history in front of it.
     pub history: Option<History>,
     /// Instant at which the first of its dependencies released it.
     pub released: Option<Nanos>,
@@ -49,15 +48,12 @@ impl ComposedSample {
 /// A sample to write a request for, with the other facts on record.
 pub struct PendingRequest {
     pub index: u64,
-    /// Part of the run that it belongs to.
     pub phase: Phase,
-    /// The sample, whose prompt is whole.
     pub composed: ComposedSample,
     /// Number of requests that depend on it, if it depends on none.
     pub descendants: u32,
     /// A number for the beginning of its prompt, where routing keys are made of it.
     pub beginning: Option<u64>,
-    /// Its part of a lane, if it is of one.
     pub lane: Option<OfLane>,
 }
 
@@ -66,7 +62,6 @@ pub struct PendingRequest {
 pub struct SessionSalt {
     /// Before everything.
     pub before: Salt,
-    /// After the system prompt.
     pub behind: Option<String>,
 }
 
@@ -103,7 +98,6 @@ impl PendingRequest {
     }
 }
 
-/// The memory that a prompt takes.
 pub(crate) fn prompt_bytes(prompt: &Prompt) -> usize {
     match prompt {
         Prompt::Text(text) => text.len(),

@@ -1,5 +1,5 @@
 //! Before the run: does the target respond, is it an engine, does it accept us, and does it serve
-//! the model? Asked once, with the backend's own harmless request, and never measured.
+//! the model? Never measured.
 
 use std::time::Duration;
 
@@ -62,15 +62,12 @@ impl From<Faults> for PreflightError {
     }
 }
 
-/// The target to ask, and how.
 pub struct TargetAccess<'a, C> {
     pub connect: &'a C,
     pub clock: Clock,
     pub timeouts: &'a Timeouts,
-    /// The target's place among the run's.
     pub number: u32,
     pub target: &'a Target,
-    /// The secrets, which are added to requests and removed from messages.
     pub secrets: &'a Secrets,
 }
 
@@ -102,7 +99,6 @@ pub struct ModelFacts {
     pub context_tokens: Option<u32>,
     /// The engine that the server names, and its version.
     pub engine: Option<(String, Option<String>)>,
-    /// A note for the user, if anything is odd.
     pub remark: Option<String>,
 }
 
@@ -116,10 +112,8 @@ pub struct Needs<'a> {
     pub is_named: bool,
 }
 
-/// Asks a target for its models. Engines list `adapters` as models; a requested adapter is not
-/// taken for the model.
-///
-/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+/// Asks a target for its models, on a `LocalSet`. Engines list `adapters` as models; a requested
+/// adapter is not taken for the model.
 pub async fn probe<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
@@ -201,8 +195,7 @@ pub async fn probe<C: Connect>(
     }
 }
 
-/// The engine that a list of models names, and the version that one of its own routes states,
-/// unless the scenario has it. A server without an answer leaves the version unknown.
+/// The engine that a list of models names, and the version that its own route states, if unknown.
 async fn engine<C: Connect>(
     access: &TargetAccess<'_, C>,
     connection: &mut Connection<C::Io>,
@@ -223,8 +216,7 @@ async fn engine<C: Connect>(
     Some((engine.name().to_owned(), None))
 }
 
-/// The backend's explanation of an error reply; a server may repeat the key, which plugins must not
-/// see.
+/// The backend's explanation of an error reply, without the key, which a server may repeat.
 pub(crate) fn explained(
     dialect: &mut Dialect,
     secrets: &Secrets,
@@ -282,10 +274,8 @@ pub(crate) fn list(names: &[String]) -> String {
 /// The pause between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Waits until a target is ready, up to a time limit. Before each further try, `waits` gets the
-/// time waited so far and the last response.
-///
-/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+/// Waits until a target is ready, up to a time limit, on a `LocalSet`. Before each further try,
+/// `waits` gets the time waited so far and the last response.
 pub async fn wait_ready<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,

@@ -1,6 +1,5 @@
-//! Preparation: samples become requests ahead of time, so that the bytes of a request are ready
-//! before it is due. One thread asks the dataset for samples, a second has the backend write their
-//! requests.
+//! Preparation: samples become requests ahead of time, so that their bytes are ready when due. One
+//! thread asks the dataset for samples, a second has the backend write their requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,17 +39,15 @@ const SAMPLED_AHEAD: usize = 4;
 /// Requests held ready beyond the required ones.
 const AHEAD: u64 = 4096;
 
-/// Turns samples into requests.
 pub struct Preparation {
     samples: Samples,
     writer: Writer,
     plan: Plan,
     failures: FailureLimit,
-    /// The framing of replies.
     pub framing: Framing,
     group: ThreadGroup,
     remarks: Arc<OnceLock<Vec<Remark>>>,
-    /// The dataset, where its sessions are drawn again after the last one.
+    /// The dataset, if its sessions are drawn again after the last one.
     again: Option<Dataset>,
 }
 
@@ -195,7 +192,6 @@ fn write_all<T: Stocked>(
     Ok(())
 }
 
-/// Returns the amount that a dataset is told for a load.
 pub(crate) fn amount(load: &Load) -> Amount {
     match load.amount {
         scenario::plan::Amount::Sessions(_) => {
@@ -258,7 +254,6 @@ fn sample(
 /// The approximate size of a request apart from its body.
 const REQUEST_BYTES: usize = 1 << 10;
 
-/// A request in waiting.
 pub struct Item {
     pub prepared: Box<Prepared>,
     /// The request; the outcome of one that cannot be written.
@@ -299,13 +294,12 @@ impl Stocked for Graph {
     }
 }
 
-/// The most samples to ask the dataset for in one call, and the number in the first call.
+/// The most samples to ask the dataset for in one call.
 const BATCH: u32 = 64;
-
+/// The number of samples in the first call.
 const FIRST_BATCH: u32 = 8;
 
-/// Bytes of prompts that one call should return: data that crosses the boundary is limited, and
-/// held twice.
+/// Bytes of prompts that one call should return, which are held twice.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The measured samples of a plan, batch by batch.
@@ -318,7 +312,6 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// So many of these samples, or all there are.
     pub(crate) fn new(samples: Samples, planned: u64) -> Self {
         Drawing { samples, planned, given: 0, limit: FIRST_BATCH }
     }
@@ -327,8 +320,7 @@ impl Drawing {
 impl Iterator for Drawing {
     type Item = Result<Vec<Sample>, PluginError>;
 
-    /// The next samples; nothing at the end of the sequence. After an error there is nothing worth
-    /// asking for.
+    /// The next samples; nothing at the end of the sequence, and nothing useful after an error.
     fn next(&mut self) -> Option<Self::Item> {
         let left = self.planned - self.given;
         if left == 0 {
@@ -348,8 +340,7 @@ impl Iterator for Drawing {
     }
 }
 
-/// Draws at most `wanted` samples that are never measured, fewer if the dataset ends or the run
-/// stops. Fails if the dataset fails, or a sample depends on others.
+/// Draws at most `wanted` samples that are never measured. Fails if one depends on others.
 pub(crate) fn spares(
     samples: &mut Samples,
     wanted: u32,
@@ -374,15 +365,13 @@ pub(crate) fn spares(
     Ok(spares)
 }
 
-// The feed between preparation and the pacer: requests that are ready, up to a limit, in order.
-// Preparation waits if there are enough of them, the pacer if there are none; neither waits for
-// the other once the run is stopped.
+// The feed between preparation and the pacer. Preparation waits if enough requests are ready, the
+// pacer if none is; neither waits for the other once the run is stopped.
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
 
-/// A waiting side is woken for this many requests at once: a wake-up takes about as long as writing
-/// one.
+/// The requests for which a waiting side is woken at once: waking takes as long as writing one.
 const STEP: usize = 64;
 
 /// The interval at which a waiting pacer checks for a stop of the run.
@@ -401,7 +390,6 @@ pub struct Feed<T = Item> {
 
 /// The requests that lie ready, and their limit.
 struct Stock<T> {
-    /// Most requests that may lie ready.
     most: usize,
     state: Mutex<StockState<T>>,
     changed: Condvar,
@@ -412,14 +400,13 @@ struct StockState<T> {
     items: VecDeque<T>,
     complete: bool,
     unwanted: bool,
-    /// The requests that must be ready before somebody who waits for them is woken.
+    /// The requests that must be ready before a waiting thread is woken.
     wanted: Option<usize>,
     waits_for_room: bool,
 }
 
 impl<T: Stocked> Feed<T> {
-    /// The next request. If preparation is behind and this may wait, waits until the run is
-    /// stopped.
+    /// The next request. If preparation is behind and this may wait, waits until the run stops.
     pub fn next(&self, may_wait: bool) -> Next<T> {
         let mut state = lock(&self.stock.state);
         loop {

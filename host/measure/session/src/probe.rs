@@ -1,10 +1,6 @@
 //! The identification of a server. A handful of questions find its engine, its models, the routes
 //! that answer, and the shape of one tiny reply of each. The shipped backends write the requests
-//! and read the replies.
-//!
-//! [`engines`] holds the knowledge of engines, [`request`] the requests, [`ask`] one question and
-//! its answer, [`shape`] the shape of a reply, and [`verdict`] the conclusion. The document and its
-//! text are `report`'s.
+//! and read the replies; [`engines`] knows the engines, and [`ask`] asks one question.
 //!
 //! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and
 //! the server must not choose one by its claims. Without a name it gets the key that the user
@@ -53,7 +49,6 @@ pub struct Findings {
     pub probe: Probe,
     /// Reason why it cannot be benchmarked like this, if it cannot.
     pub failure: Option<ProbeError>,
-    /// Remarks for the user, one line each.
     pub remarks: Vec<String>,
 }
 
@@ -67,14 +62,12 @@ impl Prober {
         Ok(Prober { source, named: named.map(str::to_owned), first })
     }
 
-    /// Prepares connections.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
         Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
     pub fn probe_now<C: Connect>(
         &self,
         connect: &C,
@@ -106,8 +99,7 @@ impl Prober {
         Ok(Findings { probe, failure, remarks })
     }
 
-    /// Asks for the models as most engines list them: the first question, which shows whether there
-    /// is a server.
+    /// Asks for the models as most engines list them, which shows whether there is a server.
     async fn listed<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -279,147 +271,7 @@ impl Prober {
             both => matches!(both, (Access::Open, Access::Open)),
         }
     }
-}
 
-/// The backends that are tried with some engine, as `--backend` takes them, whether or not they
-/// ship.
-pub fn backends() -> BTreeSet<&'static str> {
-    TRIES.iter().map(|own| own.backend).collect()
-}
-
-/// The answer to the first question.
-struct Listing {
-    path: String,
-    status: u16,
-    body: Vec<u8>,
-}
-
-/// The backend of the service at the target's address, if one ships.
-fn service(source: &Source) -> Option<&'static str> {
-    let url = source.scenario.target.base_url.as_ref()?.value.first()?;
-    let engine = engines::hosted(Target::parse(&url.value).ok()?.host())?;
-    let own = TRIES.iter().find(|own| own.engine == engine)?;
-    let name = plugin(own.backend);
-    let ships = source.shipped.iter().any(|(known, _)| *known == name);
-    ships.then_some(own.backend)
-}
-
-fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> ProbeReply {
-    let (outcome, message) = match dialect.read_models(body) {
-        Ok(models) => {
-            let models = models.into_iter().map(|model| Model {
-                name: model.name,
-                root: model.root,
-                context_tokens: model.context_tokens,
-            });
-            probe.models = models.collect();
-            (Outcome::Answers, None)
-        }
-        Err(error) => (Outcome::Broken, Some(fit(&error.to_string()))),
-    };
-    ProbeReply::plain(outcome, Some(status), message)
-}
-
-/// The prompt of the generating routes.
-const PROMPT: &str = "Count from one to ten.";
-
-/// The number of output tokens that they are asked for.
-const TOKENS: u32 = 8;
-
-/// The variable that most clients keep a key in.
-const USUAL_KEY: &str = "OPENAI_API_KEY";
-
-pub(crate) fn get(path: &str) -> Request {
-    let (method, path) = ("GET".to_owned(), path.to_owned());
-    Request { method, path, headers: Vec::new(), body: Vec::new() }
-}
-
-/// The component of a backend that `--backend` takes.
-fn plugin(backend: &str) -> String {
-    format!("backends/{backend}.wasm")
-}
-
-/// A backend on one of its routes. Unless it is the target's own, no variable is read but those
-/// that any backend's requests would carry.
-fn resolved(
-    source: &Source,
-    backend: &str,
-    route: Option<&str>,
-    is_own: bool,
-) -> Result<Alone, Faults> {
-    let mut source = source.clone();
-    let scenario = &mut source.scenario;
-    scenario.backend.plugin = Some(Located::flag("--backend", plugin(backend)));
-    if let Some(route) = route {
-        let route = Located::flag("--backend", Value::from(route));
-        scenario.backend.config.set("route", route);
-    }
-    if !is_own && scenario.target.api_key_env.is_none() {
-        source.variables = source.variables.only(&[USUAL_KEY]);
-    }
-    alone(&source)
-}
-
-/// Returns the sample that the generating routes are asked.
-fn sample() -> Sample {
-    let prompt = Prompt::Text(PROMPT.to_owned());
-    Sample { output_tokens: Some(TOKENS), ..Sample::bare("probe", prompt) }
-}
-
-/// Returns the settings: as few as can be, and with the server's own defaults.
-fn settings(model: &str) -> Settings {
-    Settings { output_tokens: Some(TOKENS), ..Settings::bare(model, true) }
-}
-
-/// The words of a command that benchmarks a route, with the user's arguments about the target.
-fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<String> {
-    let context = (probe.models.iter())
-        .find(|model| Some(&model.name) == probe.model.as_ref())
-        .and_then(|model| model.context_tokens)
-        .unwrap_or(u32::MAX);
-    let (input, output) = (512.min(context / 2), 128.min(context / 4));
-    let mut words: Vec<String> =
-        ["runner", "--backend", &best.backend, "--base-url", &probe.url].map(str::to_owned).into();
-    if let Some(model) = &probe.model {
-        words.extend(["--model".to_owned(), model.clone()]);
-    }
-    if let Some(route) = &best.route {
-        words.extend(["--set".to_owned(), format!("backend.config.route={route}")]);
-    }
-    words.extend(repeated.iter().cloned());
-    let load = format!(
-        "--dataset-name random --random-input-len {input} --random-output-len {output} --num-prompts 100 --concurrency 8"
-    );
-    words.extend(load.split(' ').map(str::to_owned));
-    words
-}
-
-/// The reason why a server cannot be probed, or not be benchmarked as it is.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    #[error(transparent)]
-    Preflight(#[from] PreflightError),
-    #[error(
-        "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
-    )]
-    NoRoute { target: String, tried: String },
-    #[error("no generating route of {target} gives an answer: {seen}")]
-    NoAnswer { target: String, seen: String },
-}
-
-impl From<Faults> for ProbeError {
-    fn from(faults: Faults) -> Self {
-        ProbeError::Preflight(faults.into())
-    }
-}
-
-impl From<PluginError> for ProbeError {
-    fn from(error: PluginError) -> Self {
-        ProbeError::Preflight(error.into())
-    }
-}
-
-impl Prober {
     /// The model to ask for: that which the user names, else the first that is listed.
     fn model(
         &self,
@@ -479,6 +331,141 @@ impl Prober {
                 ProbeError::NoRoute { target, tried: paths.join(", ") }
             }
         })
+    }
+}
+
+/// The backends that are tried with some engine, as `--backend` takes them; some may not ship.
+pub fn backends() -> BTreeSet<&'static str> {
+    TRIES.iter().map(|own| own.backend).collect()
+}
+
+/// The answer to the first question.
+struct Listing {
+    path: String,
+    status: u16,
+    body: Vec<u8>,
+}
+
+/// The backend of the service at the target's address, if one ships.
+fn service(source: &Source) -> Option<&'static str> {
+    let url = source.scenario.target.base_url.as_ref()?.value.first()?;
+    let engine = engines::hosted(Target::parse(&url.value).ok()?.host())?;
+    let own = TRIES.iter().find(|own| own.engine == engine)?;
+    let name = plugin(own.backend);
+    let ships = source.shipped.iter().any(|(known, _)| *known == name);
+    ships.then_some(own.backend)
+}
+
+fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> ProbeReply {
+    let (outcome, message) = match dialect.read_models(body) {
+        Ok(models) => {
+            let models = models.into_iter().map(|model| Model {
+                name: model.name,
+                root: model.root,
+                context_tokens: model.context_tokens,
+            });
+            probe.models = models.collect();
+            (Outcome::Answers, None)
+        }
+        Err(error) => (Outcome::Broken, Some(fit(&error.to_string()))),
+    };
+    ProbeReply::plain(outcome, Some(status), message)
+}
+
+/// The prompt of the generating routes.
+const PROMPT: &str = "Count from one to ten.";
+
+/// The number of output tokens that they are asked for.
+const TOKENS: u32 = 8;
+
+/// The variable that most clients keep a key in.
+const USUAL_KEY: &str = "OPENAI_API_KEY";
+
+pub(crate) fn get(path: &str) -> Request {
+    let (method, path) = ("GET".to_owned(), path.to_owned());
+    Request { method, path, headers: Vec::new(), body: Vec::new() }
+}
+
+/// The component of a backend that `--backend` takes.
+fn plugin(backend: &str) -> String {
+    format!("backends/{backend}.wasm")
+}
+
+/// A backend on one of its routes. If it is not the target's own, only the usual key is read.
+fn resolved(
+    source: &Source,
+    backend: &str,
+    route: Option<&str>,
+    is_own: bool,
+) -> Result<Alone, Faults> {
+    let mut source = source.clone();
+    let scenario = &mut source.scenario;
+    scenario.backend.plugin = Some(Located::flag("--backend", plugin(backend)));
+    if let Some(route) = route {
+        let route = Located::flag("--backend", Value::from(route));
+        scenario.backend.config.set("route", route);
+    }
+    if !is_own && scenario.target.api_key_env.is_none() {
+        source.variables = source.variables.only(&[USUAL_KEY]);
+    }
+    alone(&source)
+}
+
+fn sample() -> Sample {
+    let prompt = Prompt::Text(PROMPT.to_owned());
+    Sample { output_tokens: Some(TOKENS), ..Sample::bare("probe", prompt) }
+}
+
+/// Returns the settings: as few as can be, and with the server's own defaults.
+fn settings(model: &str) -> Settings {
+    Settings { output_tokens: Some(TOKENS), ..Settings::bare(model, true) }
+}
+
+/// The words of a command that benchmarks a route, with the user's arguments about the target.
+fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<String> {
+    let context = (probe.models.iter())
+        .find(|model| Some(&model.name) == probe.model.as_ref())
+        .and_then(|model| model.context_tokens)
+        .unwrap_or(u32::MAX);
+    let (input, output) = (512.min(context / 2), 128.min(context / 4));
+    let mut words: Vec<String> =
+        ["runner", "--backend", &best.backend, "--base-url", &probe.url].map(str::to_owned).into();
+    if let Some(model) = &probe.model {
+        words.extend(["--model".to_owned(), model.clone()]);
+    }
+    if let Some(route) = &best.route {
+        words.extend(["--set".to_owned(), format!("backend.config.route={route}")]);
+    }
+    words.extend(repeated.iter().cloned());
+    let load = format!(
+        "--dataset-name random --random-input-len {input} --random-output-len {output} --num-prompts 100 --concurrency 8"
+    );
+    words.extend(load.split(' ').map(str::to_owned));
+    words
+}
+
+/// The reason why a server cannot be probed, or not be benchmarked as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    #[error(
+        "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
+    )]
+    NoRoute { target: String, tried: String },
+    #[error("no generating route of {target} gives an answer: {seen}")]
+    NoAnswer { target: String, seen: String },
+}
+
+impl From<Faults> for ProbeError {
+    fn from(faults: Faults) -> Self {
+        ProbeError::Preflight(faults.into())
+    }
+}
+
+impl From<PluginError> for ProbeError {
+    fn from(error: PluginError) -> Self {
+        ProbeError::Preflight(error.into())
     }
 }
 

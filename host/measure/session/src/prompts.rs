@@ -14,8 +14,7 @@ use tokenizer::Tokenizer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokenized {
     pub tokens: Vec<u32>,
-    /// True if it is a conversation without the model's template, because that is not known or does
-    /// not take it. Then these are the tokens of its texts, one after the other.
+    /// True for a conversation without the model's template: the tokens of its texts in order.
     pub is_bare: bool,
 }
 
@@ -51,8 +50,7 @@ impl Form {
     }
 }
 
-/// A number for the beginning of a prompt: prompts that begin alike have the same. `None` if it
-/// begins with neither text nor tokens.
+/// A number for the beginning of a prompt of text or tokens; equal beginnings have the same.
 pub fn beginning(prompt: &Prompt) -> Option<u64> {
     let of_text = |text: &str| {
         let chars = text.chars().take(ROUTING_CHARS).map(char::len_utf8);
@@ -103,13 +101,11 @@ pub fn tail(text: &str, chars: usize) -> &str {
     &text[from.map_or(0, |(at, _)| at)..]
 }
 
-/// The tokens of a sample that is sent to a path. `None` if it is not text alone, or cannot be
-/// tokenized.
+/// The tokens of a sample that is sent to a path, if it is text alone and can be tokenized.
 pub fn tokenize(tokenizer: &Tokenizer, sample: &Sample, path: &str) -> Option<Tokenized> {
     encode_form(tokenizer, Form::new(sample, path)?)
 }
 
-/// The tokens of a prompt. `None` if it cannot be tokenized.
 pub fn encode_form(tokenizer: &Tokenizer, form: Form) -> Option<Tokenized> {
     match form {
         Form::Tokens(tokens) => Some(whole(tokens)),

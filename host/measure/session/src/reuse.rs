@@ -1,9 +1,6 @@
-//! Measures prefix reuse across a run's prompts: keeps them while they are sent, counts after the
-//! load.
-//!
-//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's
-//! folder, and 24 bytes per request are held. After the load they are read back in the order in
-//! which they were sent.
+//! Measures prefix reuse across a run's prompts. While they are sent, prompts go to an unnamed file
+//! in the run's folder, and 24 bytes per request are held. After the load they are read back in the
+//! order in which they were sent, and counted.
 
 use std::fs::File;
 use std::io;
@@ -86,8 +83,7 @@ impl SentPrompts {
     }
 
     /// Counts the repeated parts of the sent prompts, and the server's cache hits. `None` if it is
-    /// given up, if nothing was kept, or if a prompt could not be written or read: sums over a part
-    /// mislead.
+    /// given up, or if a prompt could not be written or read: sums over a part mislead.
     pub(crate) fn count<X>(
         &self,
         plan: &Plan,

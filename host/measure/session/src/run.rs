@@ -46,8 +46,7 @@ use server_control::ServerControl;
 /// The most connections opened ahead for a run with a fixed rate.
 const SPARE_CONNECTIONS: usize = 256;
 
-/// Returns the number of workers and the highest number of decode threads that a plan gets on a
-/// machine with this many cores.
+/// Returns the number of workers, and of decode threads at most, on a machine with these cores.
 fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
     let count = |number: Option<u32>| number.map(|number| number.max(1) as usize);
     let workers = count(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
@@ -61,8 +60,7 @@ pub struct Control {
     pub signal: Signal,
     pub live: Arc<Live>,
     pub group: ThreadGroup,
-    /// The gate at which the run waits for others that begin at the same instant; absent for a run
-    /// by itself.
+    /// The gate at which the run waits for others that begin at the same instant.
     pub gate: Option<Gate>,
 }
 
@@ -152,7 +150,7 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
             let conduct = async {
                 // The worker leaves when the orders end, so they end with the conducting.
                 let orders = [handle];
-                Box::pin(running.conduct(&orders, prepared)).await
+                Phases { run: &running, orders: &orders }.conduct(prepared).await
             };
             let (conducted, ()) = tokio::join!(conduct, Box::pin(worker.run(receiver)));
             let rest = running.background.decoded();
@@ -169,8 +167,7 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
     }
 }
 
-/// Runs a plan in real time, on threads of its own. Fails if the run cannot begin or had to end
-/// early. The measurement is on disk all the same.
+/// Runs a plan in real time, on threads of its own. After an error the measurement is on disk, too.
 pub fn on_threads<C: Connect + Clone + Send + 'static>(
     setup: Setup<'_>,
     connect: &C,
@@ -230,8 +227,9 @@ pub fn on_threads<C: Connect + Clone + Send + 'static>(
     if let Some(vitals) = &running.vitals {
         vitals.enlist_this("pace");
     }
-    let conducted =
-        control.group.guard("pace", || pollster::block_on(running.conduct(&orders, prepared)));
+    let conducted = control.group.guard("pace", || {
+        pollster::block_on(Phases { run: &running, orders: &orders }.conduct(prepared))
+    });
     if control.signal.is_aborted() {
         // The pacer may have panicked before it could say so.
         for worker in &orders {
@@ -254,7 +252,6 @@ pub fn on_threads<C: Connect + Clone + Send + 'static>(
 /// Writes the requests, and sends the requests that are not measured.
 type Preparations<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
-/// A run with everything in its place.
 struct Running<'r> {
     plan: &'r Plan,
     parts: &'r Parts,
@@ -347,14 +344,6 @@ impl<'r> Running<'r> {
             jars: self.jars.clone(),
         }
     }
-
-    async fn conduct(
-        &self,
-        orders: &[WorkerHandle],
-        (preparation, newsfeed, server_control): Preparations<'_>,
-    ) -> Result<(), RunError> {
-        Phases { run: self, orders }.conduct(preparation, newsfeed, server_control).await
-    }
 }
 
 /// The reason why a thread was not waited for.
@@ -362,8 +351,7 @@ fn interrupted(control: &Control) -> RunError {
     control.group.panicked().map_or(RunError::Interrupted, Into::into)
 }
 
-/// Waits until everything is recorded. Errors of the records take precedence over errors of the
-/// load.
+/// Waits until everything is recorded. Errors of the records come before errors of the load.
 fn finish(
     control: &Control,
     rest: Rest,
@@ -384,7 +372,6 @@ struct Background {
     backlog: Arc<Backlog>,
     /// Sender of clean-up requests, until a thread or a task takes it.
     cleaner: Option<Cleaner>,
-    /// The thread that may take it.
     cleaning: LateThread,
     decoders: Vec<GroupThread<()>>,
     rest: Rest,
@@ -501,8 +488,7 @@ impl Background {
 }
 
 impl Rest {
-    /// Waits until everything is on disk. `cleaned` counts requests after exchanges, `renewed`
-    /// requests that renewed leases.
+    /// Waits until everything is on disk. Keeps the counts of clean-ups and of renewed leases.
     fn finish(self, cleaned: Option<Errands>, renewed: Option<Errands>) -> Result<(), RunError> {
         cleaned.map(|cleaned| self.live.cleaned.set(cleaned));
         renewed.map(|renewed| self.live.renewed.set(renewed));
@@ -511,11 +497,7 @@ impl Rest {
             continuer.join();
         }
         drop(self.finished);
-        let recorded = self.recorder.join().unwrap_or(Ok(()));
-        recorded?;
-        match self.failures.abort_reason() {
-            Some(reason) => Err(reason),
-            None => Ok(()),
-        }
+        self.recorder.join().unwrap_or(Ok(()))?;
+        self.failures.abort_reason().map_or(Ok(()), Err)
     }
 }

@@ -1,10 +1,7 @@
 //! The server's own series: the metrics page of each target, or of each engine behind it. A thread
-//! of its own reads it at an interval during the run, into the run's folder.
-//!
-//! The backend names the page; `series` parses it and chooses the series to keep, `runs` has the
-//! file, and `result` computes the figures. Threads that pace, send or read take no part. Each page
-//! comes over a connection of its own, on a thread that yields to all others. Without a page or an
-//! answer, the run loses only its series. In virtual time nothing is read.
+//! that yields to all others reads it at an interval, over a connection of its own, into the run's
+//! folder. Without a page or an answer, the run loses only its series. In virtual time nothing is
+//! read.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -66,8 +63,7 @@ pub(crate) struct Sampling {
 }
 
 impl ServerPages {
-    /// Begins to read the targets' metrics pages, if the plan says so, and to keep them in the
-    /// run's folder. `enlist` hears of each thread that does it.
+    /// Begins to read the targets' metrics pages into the run's folder, if the plan says so.
     pub(crate) fn watch(
         &self,
         (plan, parts): (&Plan, &Parts),
@@ -115,8 +111,7 @@ impl ServerPages {
             let thread = std::thread::Builder::new().name(format!("series-{number}"));
             thread
                 .spawn(move || {
-                    // First, because a thread that yields to all others may not run again before
-                    // the load is over.
+                    // First: a thread that yields to all others may not run again before the end.
                     if let Some(thread) = WatchedThread::this_thread("series") {
                         enlist(thread);
                     }

@@ -42,11 +42,9 @@ pub struct Sessions {
     is_closed: AtomicBool,
     over: AtomicU64,
     pub memory: Memory,
-    /// One queue for each thread. A session's events all go to the same one, so that they are
-    /// worked on in order.
+    /// One queue for each thread. All events of a session go to the same, to keep their order.
     events: Vec<Sender<Event>>,
     announcer: Announcer<Item>,
-    /// The lanes, if the load has them.
     pub lanes: OnceLock<Lanes>,
     /// True if time stands still while the followers are worked out.
     waits: bool,
@@ -66,7 +64,6 @@ enum Event {
 
 enum RequestEnd {
     Answered(ReplyContent),
-    /// Without one.
     Failed,
     /// Without one, because the context is too long.
     Overflowed,
@@ -299,16 +296,8 @@ impl Continuer {
                     self.go_on(&place, at)
                 }
                 Event::FirstOutput(place, at) => {
-                    let mut session = lock(&place.session);
-                    let ready = session.graph.first_output(place.node, at);
-                    let steps = Steps { ready, dropped: Vec::new() };
-                    let is_in_lane = session.lane.is_some();
-                    drop(session);
-                    if is_in_lane {
-                        self.follow_in_lane(&place, steps, (at, false))
-                    } else {
-                        self.follow(&place, steps, false)
-                    }
+                    let ready = lock(&place.session).graph.first_output(place.node, at);
+                    self.follow(&place, Steps { ready, dropped: Vec::new() }, (at, false))
                 }
                 Event::Over(place, at, ended) => self.over(&place, at, ended),
             };
@@ -324,25 +313,19 @@ impl Continuer {
             RequestEnd::Answered(answer) => Some(answer),
             RequestEnd::Failed | RequestEnd::Overflowed | RequestEnd::Left => None,
         };
-        let (steps, is_in_lane) = {
+        let steps = {
             let mut session = lock(&place.session);
             session.last = session.last.max(at);
             let more = answer.as_ref().map_or(0, ReplyContent::bytes);
             session.bytes += more;
             self.sessions.memory.hold(more);
-            let is_in_lane = session.lane.is_some();
-            let steps = if is_in_lane && is_cut {
+            if is_cut && session.lane.is_some() {
                 session.graph.cut(place.node, at)
             } else {
                 session.graph.over(place.node, at, answer)
-            };
-            (steps, is_in_lane)
+            }
         };
-        let mut news = if is_in_lane {
-            self.follow_in_lane(place, steps, (at, left))
-        } else {
-            self.follow(place, steps, left)
-        };
+        let mut news = self.follow(place, steps, (at, left));
         let mut session = lock(&place.session);
         if session.graph.is_over() && !session.is_announced {
             session.is_announced = true;
@@ -368,26 +351,6 @@ impl Continuer {
             News::Due(Follower { due: instant.since(lead), item })
         });
         written.collect()
-    }
-
-    /// Keeps the followers in a lane, and sends as many as it may.
-    fn follow_in_lane(
-        &mut self,
-        place: &Place,
-        steps: Steps,
-        (at, left): (Nanos, bool),
-    ) -> Vec<News<Item>> {
-        let Steps { ready, dropped } = steps;
-        let mut news = self.follow(place, Steps { ready: Vec::new(), dropped }, left);
-        if let Session { graph, lane: Some(lane), .. } = &mut *lock(&place.session) {
-            lane.held.extend(ready.into_iter().map(|node| Held {
-                node,
-                pause: graph.due(node).since(at),
-                since: Some(at),
-            }));
-        }
-        news.extend(self.go_on(place, at));
-        news
     }
 
     /// Writes the requests that a lane holds; while it warms up only as many as it may, each due at
@@ -457,18 +420,33 @@ impl Continuer {
         Item { entry: Some(Entry::Node(place)), ..item }
     }
 
-    /// Writes the followers. A dropped request counts as cancelled if the user left, else as lost
-    /// to a failure.
-    fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
+    /// Writes the followers, or keeps them in a lane and sends as many as it may. A dropped request
+    /// counts as cancelled if the user left, else as lost to a failure.
+    fn follow(
+        &mut self,
+        place: &Place,
+        steps: Steps,
+        (at, left): (Nanos, bool),
+    ) -> Vec<News<Item>> {
         let mut news = Vec::new();
         if self.sessions.is_closed.load(Ordering::Acquire) {
             return news;
         }
         let mut session = lock(&place.session);
-        for node in steps.ready {
-            let due = session.graph.due(node);
-            let item = self.write(place.at(node), &mut session.graph, PendingRequest::of_session);
-            news.push(News::Due(Follower { due, item }));
+        let is_in_lane = session.lane.is_some();
+        if let Session { graph, lane: Some(lane), .. } = &mut *session {
+            lane.held.extend(steps.ready.into_iter().map(|node| Held {
+                node,
+                pause: graph.due(node).since(at),
+                since: Some(at),
+            }));
+        } else {
+            for node in steps.ready {
+                let due = session.graph.due(node);
+                let item =
+                    self.write(place.at(node), &mut session.graph, PendingRequest::of_session);
+                news.push(News::Due(Follower { due, item }));
+            }
         }
         for node in steps.dropped {
             let index = session.graph.index(node);
@@ -483,6 +461,10 @@ impl Continuer {
             // waits for it.
             let due = session.last;
             news.push(News::Lost(Follower { due, item }));
+        }
+        drop(session);
+        if is_in_lane {
+            news.extend(self.go_on(place, at));
         }
         news
     }
@@ -506,7 +488,6 @@ struct Session {
     bytes: usize,
     /// True if the pacer knows that it is over.
     is_announced: bool,
-    /// Its lane, if it is in one.
     lane: Option<InLane>,
 }
 
@@ -530,7 +511,6 @@ struct Held {
 
 /// The role of an item in its session, until it is handed on.
 pub enum Entry {
-    /// It begins one.
     Root(Box<Graph>),
     /// A follower in a session.
     Node(Place),
@@ -581,7 +561,6 @@ impl Beginnings {
         self.0.push(cut);
     }
 
-    /// A prompt with its beginning.
     pub fn whole<'p>(&self, position: usize, held: impl Fn(usize) -> &'p Prompt) -> Prompt {
         let pieces = self.pieces(position, &held);
         match held(position) {

@@ -48,7 +48,6 @@ pub struct Record {
     pub output: PathBuf,
     pub started: jiff::Timestamp,
     pub environment: Environment,
-    /// Of which repeats it is one, if any.
     pub repeat: Option<Repeat>,
 }
 
@@ -56,11 +55,9 @@ pub struct Record {
 pub struct Ending {
     /// Time of the end, in UTC.
     pub at: String,
-    /// True if the user stopped it.
     pub interrupted: bool,
 }
 
-/// A run whose folder is there, and which can be watched and stopped.
 pub struct StartedRun<E> {
     run: CheckedRun,
     folder: RunFolder,
@@ -69,7 +66,6 @@ pub struct StartedRun<E> {
     executor: E,
 }
 
-/// A run whose load has been made.
 pub struct LoadedRun {
     run: CheckedRun,
     folder: RunFolder,
@@ -79,7 +75,6 @@ pub struct LoadedRun {
     ended: Result<(), RunError>,
 }
 
-/// A run whose observations are all in its folder.
 pub struct SavedRun {
     run: CheckedRun,
     folder: RunFolder,
@@ -94,14 +89,12 @@ pub struct SavedRun {
     kept: Result<(), FolderError>,
 }
 
-/// A run whose answers were counted and judged.
 pub struct AssessedRun {
     plan: Plan,
     folder: RunFolder,
     ended: Result<(), RunError>,
     facts: RunFacts,
-    /// Facts that the summary needs to know of all records first, gathered when the answers were
-    /// counted and judged.
+    /// Facts of all records that the summary needs first, gathered by the assessment.
     survey: Option<Survey>,
     unjudged: Option<Unjudged>,
     first_token: Option<Instant>,
@@ -119,23 +112,25 @@ pub struct Unjudged {
 pub struct MeasuredRun {
     pub plan: Plan,
     pub folder: RunFolder,
-    /// The end of the load: an error if it ended early.
     pub ended: Result<(), RunError>,
-    /// The facts that the summary was made of beside the exchanges.
     pub facts: RunFacts,
     pub summary: Summary,
-    /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
-    /// The instant of the server's first token, of the warm-up or of the measurement. Where replies
-    /// are not streamed, it is the end of the first answer. `None` if no request was answered, and
-    /// where other machines made the load.
+    /// The instant of the server's first token, or of its first answer where replies are not
+    /// streamed. `None` without an answer, and where other machines made the load.
     pub first_token: Option<Instant>,
-    /// The result of writing it into the folder. After an error, as on a full disk, the rest is
-    /// still shown.
+    /// The result of writing into the folder; the rest is shown even after an error.
     pub kept: Result<(), FolderError>,
 }
 
 impl CheckedRun {
+    /// Leaves the devices and the server's pages out, which another process reads for all.
+    pub fn without_devices(mut self) -> Self {
+        self.plan.device_metrics = None;
+        self.plan.control.server_series = None;
+        self
+    }
+
     /// Creates the run's folder and writes the facts before the first request.
     pub fn begin<E: Executor>(
         mut self,
@@ -202,6 +197,30 @@ impl<E> StartedRun<E> {
         self
     }
 
+    /// Begins to read the devices and the servers' pages of a run that others make, by its clock.
+    pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
+        self.control.live.date(clock);
+        let live = Arc::clone(&self.control.live);
+        let enlist = move |thread| live.enlist(thread);
+        let (live, folder) = (&self.control.live, self.folder.path());
+        let devices = live.telemetry.watch(clock, folder, enlist.clone())?;
+        let made = (&self.run.plan, &self.run.parts);
+        let pages = live.pages.watch(made, clock, folder, enlist)?;
+        Ok(Devices(devices, pages))
+    }
+
+    /// Takes the last sample of the devices, and the last page of each server.
+    pub fn leave_devices(&self, devices: Devices) {
+        self.control.live.telemetry.finish(devices.0);
+        self.control.live.pages.finish(devices.1);
+    }
+
+    /// Writes the measurements of others, in place of a load of its own.
+    pub fn made_elsewhere(self, made: Measurements, ending: &Ending) -> SavedRun {
+        let StartedRun { run, folder, started, control, .. } = self;
+        saved((run, folder, started), (&control.live, control.group), made, ending)
+    }
+
     /// Makes the load, from the warm-up to the last record.
     pub async fn load<C>(self, connect: &C) -> LoadedRun
     where
@@ -246,8 +265,7 @@ impl LoadedRun {
         saved((run, folder, started), (&live, group), made, ending)
     }
 
-    /// All steps after the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`]
-    /// and [`AssessedRun::summarise`].
+    /// All steps after the load.
     pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
@@ -340,8 +358,7 @@ fn overruns(log: &LogBook) -> BTreeMap<String, Overruns> {
     stated.collect()
 }
 
-/// Reads the server's series back, which were not kept in memory, if its pages were sampled; and
-/// says whether all of them were written.
+/// Reads the server's series back, if its pages were sampled; second, whether all were written.
 fn series(
     written: Option<Result<Written, RecordError>>,
     folder: &RunFolder,
@@ -357,6 +374,22 @@ fn series(
 impl SavedRun {
     pub fn folder(&self) -> &RunFolder {
         &self.folder
+    }
+
+    /// Returns the end of the load, and the error if files could not be written.
+    pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
+        (self.made.ended, self.kept)
+    }
+
+    /// Returns the measurements of this process, for a run that several make together.
+    pub fn part(&self) -> Part {
+        Part {
+            unsent: self.made.unsent,
+            error: self.made.ended.as_ref().err().map(ToString::to_string),
+            client: self.made.client.clone(),
+            server: self.made.server.clone(),
+            dataset: self.made.dataset.clone(),
+        }
     }
 
     /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
@@ -473,7 +506,6 @@ impl AssessedRun {
 /// The most files that an error names: a folder may have thousands.
 const MOST_FILES: usize = 5;
 
-/// The reason why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     #[error(transparent)]
@@ -489,8 +521,7 @@ pub enum BeginError {
 pub enum NotMeasured {
     #[error(transparent)]
     Ended(RunError),
-    /// The dataset refused its input. A dataset knows its files by the scenario's names for them,
-    /// the user by their paths.
+    /// The dataset refused its input; the error adds the paths of the files.
     #[error("{why} ({})", .files.join(", "))]
     Input { why: RunError, files: Vec<String> },
     #[error(transparent)]
@@ -526,7 +557,6 @@ pub struct Part {
     pub unsent: u64,
     /// Reason why its load ended early, if it did.
     pub error: Option<String>,
-    /// Performance of the process as a client.
     pub client: Option<Client>,
     /// The server's own counts, if this process asked.
     pub server: Option<Server>,
@@ -534,77 +564,19 @@ pub struct Part {
     pub dataset: Option<Dataset>,
 }
 
-/// The measurements of a load whose records are in its run's folder.
+/// The measurements of a load whose records are in its run's folder; see also [`Part`].
 pub struct Measurements {
     /// The records that were written; absent if not all could be.
     pub records: Option<Written>,
-    /// Requests that were due, and have no record.
     pub unsent: u64,
     /// The processes that made the load, if they were several.
     pub fleet: Option<Fleet>,
     /// Performance of the client; of several, of the worst.
     pub client: Option<Client>,
     pub server: Option<Server>,
-    /// The dataset's changes to its input.
     pub dataset: Option<Dataset>,
-    /// The end of the load: an error if it ended early.
     pub ended: Result<(), RunError>,
 }
 
 /// The devices and the server's metrics pages of a run that others make, while they are read.
 pub struct Devices(Option<Watching>, Option<Sampling>);
-
-impl<E> StartedRun<E> {
-    /// Begins to read the devices that the plan names, and the server's metrics pages, by this
-    /// clock, for a run that others make. The clock is the run's.
-    pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
-        self.control.live.date(clock);
-        let live = Arc::clone(&self.control.live);
-        let enlist = move |thread| live.enlist(thread);
-        let (live, folder) = (&self.control.live, self.folder.path());
-        let devices = live.telemetry.watch(clock, folder, enlist.clone())?;
-        let made = (&self.run.plan, &self.run.parts);
-        let pages = live.pages.watch(made, clock, folder, enlist)?;
-        Ok(Devices(devices, pages))
-    }
-
-    /// Takes the last sample of the devices, and the last page of each server.
-    pub fn leave_devices(&self, devices: Devices) {
-        self.control.live.telemetry.finish(devices.0);
-        self.control.live.pages.finish(devices.1);
-    }
-
-    /// Writes the measurements of others, in place of a load of its own.
-    pub fn made_elsewhere(self, made: Measurements, ending: &Ending) -> SavedRun {
-        let StartedRun { run, folder, started, control, .. } = self;
-        saved((run, folder, started), (&control.live, control.group), made, ending)
-    }
-}
-
-impl CheckedRun {
-    /// Leaves the devices and the server's pages out, which another process reads for all.
-    pub fn without_devices(mut self) -> Self {
-        self.plan.device_metrics = None;
-        self.plan.control.server_series = None;
-        self
-    }
-}
-
-impl SavedRun {
-    /// Returns the end of the load, and an error if files could not be written, if nothing else is
-    /// made of it.
-    pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
-        (self.made.ended, self.kept)
-    }
-
-    /// Returns the measurements of this process, for a run that several make together.
-    pub fn part(&self) -> Part {
-        Part {
-            unsent: self.made.unsent,
-            error: self.made.ended.as_ref().err().map(ToString::to_string),
-            client: self.made.client.clone(),
-            server: self.made.server.clone(),
-            dataset: self.made.dataset.clone(),
-        }
-    }
-}

@@ -1,8 +1,5 @@
-//! The devices of a run: opened before its first request, and read by a thread of its own during
-//! the run, into the run's folder.
-//!
-//! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that
-//! paces, sends or reads takes part. In virtual time nothing is read.
+//! The devices of a run: opened before its first request, and read by a thread of its own into the
+//! run's folder. In virtual time nothing is read.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -129,8 +126,7 @@ impl Telemetry {
         *lock(&self.opened) = opened;
     }
 
-    /// Starts to read the devices, if there are any, and to write their samples into the run's
-    /// folder. `enlist` gets the thread.
+    /// Starts to read the devices, if there are any, into the run's folder.
     pub(crate) fn watch(
         &self,
         clock: Clock,
@@ -175,7 +171,6 @@ impl Telemetry {
         self.monitor.get()?.latest()
     }
 
-    /// Returns the recording, once.
     pub(crate) fn recorded(&self) -> Option<DeviceRecord> {
         lock(&self.recorded).take()
     }

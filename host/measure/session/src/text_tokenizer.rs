@@ -16,8 +16,7 @@ impl TextTokenizer {
         Self::open(name).map(|(tokenizer, _)| tokenizer)
     }
 
-    /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is
-    /// not there any more as it was.
+    /// The tokenizer of a saved run; `None` if the substitute counted, or the tokenizer changed.
     pub fn from_plan(planned: &PlannedTokenizer) -> Option<Self> {
         if planned.approximate {
             return None;
@@ -38,8 +37,7 @@ impl TextTokenizer {
         Ok((TextTokenizer(tokenizer), planned))
     }
 
-    /// The number of the first token at which two texts differ, from 0: the end of the shorter one
-    /// if the other continues it. `None` if they are equal, or cannot be cut.
+    /// The number of the first token at which two texts differ, from 0; may be the end of one.
     pub fn first_difference(&self, one: &str, other: &str) -> Option<u64> {
         let texts = [one.to_owned(), other.to_owned()];
         let tokens = self.0.encode(&texts, false).ok()?;

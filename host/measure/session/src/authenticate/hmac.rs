@@ -1,7 +1,5 @@
-//! A signature by HMAC of a request, as its backend describes it. Pure: the time is given.
-//!
-//! The part of the message before the first placeholder of the time is hashed when the request is
-//! written. So a large body there takes no time when the request is sent.
+//! A signature by HMAC of a request, as its backend describes it. Pure: the time is given. The
+//! message before the first placeholder of the time is hashed when the request is written.
 
 use std::sync::Arc;
 

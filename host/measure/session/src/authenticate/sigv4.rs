@@ -25,8 +25,7 @@ pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-tok
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-/// Headers that others on the way may change, so that they are not signed; the SDKs of AWS leave
-/// out the same.
+/// Headers that others on the way may change; the SDKs of AWS do not sign these either.
 const UNSIGNED: [&str; 4] = ["authorization", "expect", "user-agent", "x-amzn-trace-id"];
 
 /// True if a header is signed if a request has it.
@@ -38,17 +37,15 @@ pub(super) fn is_signed(name: &str) -> bool {
 pub(super) struct Unsigned {
     with: Arc<Sigv4>,
     region: String,
-    /// The text before the date.
+    /// The texts before and after the date.
     before: String,
-    /// The text after the date.
     after: String,
     /// The names of the headers that are signed, as they are listed.
     names: String,
 }
 
 impl Unsigned {
-    /// Of a method and the path as it is sent, with its query, of headers by their names, and of
-    /// the body's digest.
+    /// Of a method and the path as it is sent, of headers by their names, and of the body's digest.
     pub(super) fn new<'h>(
         with: &Arc<Sigv4>,
         region: String,
@@ -98,8 +95,7 @@ impl Unsigned {
             "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={signature}",
             self.with.id, self.names
         );
-        // Both are visible ASCII: the parts of the key and of the scope were checked when they were
-        // read.
+        // Both are visible ASCII: their parts were checked when they were read.
         let value = |text: &str| {
             let value = HeaderValue::try_from(text);
             value.unwrap_or_else(|_| HeaderValue::from_static(""))
@@ -109,7 +105,6 @@ impl Unsigned {
         [(DATE, value(&date)), (AUTHORIZATION, secret)]
     }
 
-    /// Returns the text of the request that is hashed.
     fn canonical(&self, date: &str) -> String {
         format!("{}{DATE}:{date}\n{}", self.before, self.after)
     }

@@ -1,7 +1,6 @@
 //! Authenticated requests, in both versions of HTTP.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::access::Sigv4;

@@ -1,9 +1,6 @@
 //! An unfinished answer: the meaning of each frame in a compact form, in part on disk if memory is
-//! short.
-//!
-//! An event of one token takes about ten bytes here, its text included, and thirty in an
-//! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the
-//! reply has ended.
+//! short. An event of one token takes about ten bytes here and thirty in an
+//! [`Exchange`](model::exchange::Exchange), whose columns are made when the reply has ended.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -60,18 +57,14 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
     speculation: Option<Speculation>,
-    /// Further numbers that the server counts.
     pub(super) counts: BTreeMap<String, u64>,
-    /// Microseconds that a gateway states as its own. They count beside the plugin's own numbers,
-    /// which have a limit.
+    /// Microseconds that a gateway states as its own, apart from the plugin's limited numbers.
     pub(super) gateway_overhead: Option<u64>,
-    /// The request to send once the exchange has ended.
     pub(super) clean_up: Option<Box<Request>>,
     /// Milliseconds of sound so far, as far as they are known; absent before the first piece.
     audio: Option<Option<f64>>,
     vectors: Option<Vectors>,
     order: Vec<Ranked>,
-    /// True if the end marker came.
     pub(super) whole: bool,
     /// True if it has no end marker, and is complete when the reply's body is.
     pub(super) ends_with_body: bool,
@@ -82,18 +75,14 @@ pub(super) struct Answer {
     pub(super) fault: Option<Fault>,
     /// True if a reply may name a next request.
     pub(super) is_of_steps: bool,
-    /// The next request, once the reply under way has named it.
     pub(super) next: Option<Box<Step>>,
-    /// Requests after the first.
     pub(super) followed: u32,
     /// The demands of the WebSocket messages that are being decoded; absent of other replies.
     pub(super) demands: Option<Vec<Demand>>,
     has_result: bool,
-    /// Bytes of the frames that it was decoded from.
     pub(super) received: usize,
 }
 
-/// Events with their text, one after the other.
 #[derive(Default)]
 struct Log {
     bytes: Vec<u8>,
@@ -105,7 +94,6 @@ struct Log {
 }
 
 impl Answer {
-    /// Returns its size in bytes, wherever it is kept.
     pub(super) fn size(&self) -> usize {
         self.log.text + self.log.events * EVENT_BYTES + self.finish.as_ref().map_or(0, String::len)
     }
@@ -231,8 +219,7 @@ impl Answer {
         Some(event)
     }
 
-    /// Adds the length of a piece of sound, in milliseconds, to the answer's. One piece of unknown
-    /// length makes the whole unknown.
+    /// Adds a piece of sound, in milliseconds. One piece of unknown length makes all unknown.
     fn hear(&mut self, milliseconds: Option<f64>) {
         let length = self.audio.unwrap_or(Some(0.0));
         self.audio = Some(length.zip(milliseconds).map(|(length, more)| length + more));
@@ -273,8 +260,7 @@ impl Log {
         let has_tokens = event.tokens.map_or(0, |_| HAS_TOKENS);
         let has_choice = if choice > 0 { HAS_CHOICE } else { 0 };
         self.bytes.push(kind | has_tokens | has_choice);
-        // Replies' instants do not go back, except where an end is seen without bytes; so the
-        // difference has a sign.
+        // The difference has a sign: an end that is seen without bytes may go back.
         let step = event.at.0.wrapping_sub(self.last.0) as i64;
         put(&mut self.bytes, ((step << 1) ^ (step >> 63)) as u64);
         self.last = event.at;

@@ -1,7 +1,6 @@
-//! The limit on a plugin's failures in a row, which ends the run, and the record of a failure.
-//!
-//! A row follows the order in which requests were sent. Replies end in another order: a call that
-//! runs into its time limit is late, so the rare failures of a plugin gather.
+//! The limit on a plugin's failures in a row, which ends the run, and the record of a failure. A
+//! row follows the order of sent requests: calls at their time limit are late, so rare failures
+//! gather in the order in which replies end.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,4 @@
-//! The overhead that a gateway states in a reply's header: its own time, without the engine's.
-//!
-//! Every dialect may stand behind a gateway, so plugins need not know of it.
+//! The overhead that a gateway states in a reply's header, whatever dialect stands behind it.
 
 /// Header fields of gateways, each a number of milliseconds: LiteLLM's
 /// (docs.litellm.ai, "Response Headers"), and Kong's time before the request went on.

@@ -58,7 +58,6 @@ pub struct Inbox {
     pub(super) way_back: WayBack,
 }
 
-/// An answer, and its share of the backlog.
 pub(super) struct PartialAnswer {
     pub(super) answer: Answer,
     pub(super) held: BacklogBytes,
@@ -69,8 +68,7 @@ struct Mail {
     /// The beginning of a reply that is decoded, until its first frames are taken.
     beginning: Option<Beginning>,
     batches: VecDeque<Batch>,
-    /// True if one of several replies came to its end, and the reader waits to be told how to go
-    /// on.
+    /// True if one of several replies came to its end, and the reader waits for its next order.
     has_turned: bool,
     closed: Option<Ending>,
     /// True if the inbox is in the queue, or with a decode thread.
@@ -96,7 +94,6 @@ pub(super) struct Batch {
 }
 
 pub(super) struct Ending {
-    /// The transport's record of it.
     pub(super) exchange: Box<Open>,
     pub(super) end: End,
     /// Counts the reply, if it is an error.
@@ -105,7 +102,6 @@ pub(super) struct Ending {
 
 /// The contents of an inbox, as a decode thread finds them.
 pub(super) enum InboxItem {
-    /// Frames of a successful reply.
     Frames(Batch),
     /// One of several replies came to its end; its beginning, if it had no frame.
     Turned(Option<Beginning>),
@@ -113,15 +109,13 @@ pub(super) enum InboxItem {
 }
 
 impl Inboxes {
-    /// The inboxes of one run, whose replies are streamed or not, and the queue of the inboxes that
-    /// are not empty.
+    /// The inboxes of one run, and the queue of the inboxes that are not empty.
     pub fn new(
         backlog: &Arc<Backlog>,
         streaming: bool,
         sessions: &Arc<Sessions>,
     ) -> (Self, Receiver<Arc<Inbox>>) {
-        // The replies under way bound it: an inbox is in the queue once, and the backlog bounds the
-        // bytes in all of them.
+        // An inbox is in the queue once, and the backlog bounds the bytes in all of them.
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
         let sessions = Arc::clone(sessions);

@@ -22,7 +22,6 @@ use plugins::backend::{self, path_fault};
 /// The most requests of an exchange.
 pub(super) const MOST: u32 = 1_000;
 
-/// The means to turn a step into a request.
 pub struct Routes {
     pub places: Places,
     pub version: Version,
@@ -34,13 +33,11 @@ pub struct Routes {
     pub(crate) clean_ups: Option<CleanUps>,
     /// Receives refusals of tokens; absent without tokens.
     pub(crate) refusals: Option<Refusals>,
-    /// The cookies of conversations, if they are kept.
     pub(crate) jars: Option<Arc<Jars>>,
 }
 
 impl WayBack {
-    /// Sends this step next, or nothing more. Fails if the step cannot be sent, which ends the
-    /// exchange.
+    /// Sends this step next, or nothing more. A step that cannot be sent ends the exchange.
     pub(super) fn demand(
         &self,
         routes: &Routes,
@@ -71,8 +68,7 @@ impl Routes {
         }
     }
 
-    /// Returns the cookies of the conversation of a request that has this number; absent where no
-    /// cookies are kept.
+    /// Returns the cookies of the conversation of this request, if cookies are kept.
     pub(super) fn cookies(&self, prepared: &Prepared, key: u64) -> Option<Cookies<'_>> {
         self.jars.as_ref().map(|jars| jars.cookies(prepared, key))
     }
@@ -84,7 +80,6 @@ impl Routes {
         }
     }
 
-    /// Reports that this target refused the token of a request.
     pub(super) fn refused(&self, target: u32, sent: Nanos) {
         if let Some(refusals) = &self.refusals {
             refusals.put(target, sent);

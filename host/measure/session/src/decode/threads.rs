@@ -1,6 +1,5 @@
-//! The decode threads. One works at all times; another comes to help when replies have waited too
-//! long, and rests again when there is nothing left for it. So a light load is decoded on one core,
-//! and a heavy one on all that are there.
+//! The decode threads. One always works; another helps when replies have waited too long, and rests
+//! when nothing is left. So a light load is decoded on one core, a heavy one on all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +15,9 @@ use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::Backend;
 
-/// The most decode threads of a run.
 const MOST: usize = 16;
-/// The sleep of an idle decode thread before it looks for work again. Waking up costs more than
-/// decoding, and all frames that arrive meanwhile are taken together.
+/// The sleep of an idle decode thread. Waking up costs more than decoding, and all frames that
+/// arrive meanwhile are taken together.
 const REST: Duration = Duration::from_millis(1);
 /// Time for which a reply may wait before the next thread is called.
 const LATE: Nanos = Nanos(20_000_000);
@@ -114,8 +112,7 @@ impl DecodeThread {
         }
     }
 
-    /// The next reply; none if there are no more, and an error if there has been nothing to do for
-    /// long.
+    /// The next reply, if there are more; an error if there has been nothing to do for long.
     fn wait(&self) -> Result<Option<Arc<Inbox>>, RecvTimeoutError> {
         if self.called.is_none() {
             return Ok(self.queue.recv().ok());

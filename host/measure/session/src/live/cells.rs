@@ -19,8 +19,7 @@ pub const RECENT_S: u64 = 10;
 /// Significant digits that cells keep apart.
 const DIGITS: u8 = 2;
 
-/// Differences below this are ignored, in nanoseconds: a latency of less than a microsecond does
-/// not occur.
+/// Differences below this are ignored, in nanoseconds: no latency is below a microsecond.
 const FINEST: u64 = 1_000;
 
 /// The range of fresh cells; larger values make them grow. A minute in nanoseconds.
@@ -89,8 +88,7 @@ impl Cells {
     }
 }
 
-/// A summary of a distribution. Percentiles are within [`ERROR`] of the samples', the rest is
-/// exact.
+/// A summary of a distribution: percentiles within [`ERROR`] of the samples', exact otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     pub count: u64,
@@ -101,9 +99,8 @@ pub struct Quantiles {
     pub max_ms: f64,
 }
 
-/// A distribution over time: cells for each of the last seconds, and for all before. A sample is
-/// counted once, where it belongs; the oldest second becomes part of the past when a new one
-/// begins.
+/// A distribution over time: cells for each of the last seconds, and for all before. The oldest
+/// second becomes part of the past when a new one begins.
 #[derive(Clone, Debug)]
 pub struct Seconds {
     last: [Second; RECENT_S as usize],
@@ -129,7 +126,6 @@ impl Default for Seconds {
 }
 
 impl Seconds {
-    /// Counts a span this many times, at this instant.
     pub fn add(&mut self, at: Nanos, span: Nanos, times: u64) {
         let number = second(at);
         let held = &mut self.last[(number % RECENT_S) as usize];
@@ -184,14 +180,12 @@ impl Buckets {
         self.sum += u128::from(span.0) * u128::from(times);
     }
 
-    /// Returns the number of samples in each bucket, by its upper bound in seconds; the last is
-    /// infinite.
+    /// Returns the number of samples in each bucket, by its upper bound in seconds.
     pub fn each(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let bounds = self.bounds.iter().map(|bound| bound.as_secs_f64());
         bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
 
-    /// Returns the number of samples in all buckets.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -264,8 +258,7 @@ mod tests {
         };
         let seen = [1, 9, 10, 11].map(|at| counts(&seconds, at));
         assert_eq!(seen, [(3, 3), (3, 3), (2, 3), (0, 3)]);
-        // The twelfth second takes the place of the second; late values of the second one are
-        // dropped.
+        // The twelfth second takes the second's place, so late values of the second are dropped.
         seconds.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(11 * MS), 1);
         assert_eq!(counts(&seconds, 11), (1, 5));

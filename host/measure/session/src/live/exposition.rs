@@ -1,11 +1,9 @@
 //! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
-//! Every series has the label `run`, the name of the run's folder, and counts from zero. So
-//! counters of two runs are two series. Times are in seconds. An unknown value has no series.
-//!
-//! A fleet has one page, on rank 0. Its series are sums over all processes; series of one process
-//! have the labels `agent` and `host`.
+//! Every series has the label `run`, the name of the run's folder, and counts from zero. Times are
+//! in seconds; an unknown value has no series. A fleet has one page, on rank 0, with sums over all
+//! processes; series of one process have the labels `agent` and `host`.
 
 use std::fmt;
 
@@ -25,7 +23,6 @@ pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0
 /// The identity of a run, in labels. It holds only facts of the plan, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's own name, which is its folder's name.
     pub run: String,
     labels: Vec<(&'static str, String)>,
 }

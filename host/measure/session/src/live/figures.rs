@@ -1,8 +1,6 @@
 //! The state of a run in a form that adds up: counts and distributions, and no percentiles. A
-//! process of a fleet sends its own as [`Figures`], and rank 0 makes one [`State`] of all of them.
-//!
-//! Figures have a bound ([`MOST_BYTES`]): beyond it distributions are coarser. This module reaches
-//! no other process; `cli` sends the figures.
+//! process of a fleet sends its own as [`Figures`], with coarser distributions beyond
+//! [`MOST_BYTES`], and rank 0 makes one [`State`] of all of them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,8 +34,7 @@ pub struct State {
     pub(super) load: Option<Load>,
 }
 
-/// One process's part of a run. Each process sends its part about once a second, and a part
-/// replaces the part before it.
+/// One process's part of a run, which takes the place of the part sent a second before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Figures {
@@ -87,11 +84,9 @@ impl Default for State {
 }
 
 impl State {
-    /// Adds up the parts. A process that is gone counts with its ended requests, and without its
-    /// requests in flight.
-    ///
-    /// The whole has the phase of the slowest part, and the time of the fastest. Fails if no
-    /// process of this version sends such a part.
+    /// Adds up the parts. A process that is gone counts without its requests in flight. The whole
+    /// has the phase of the slowest part, and the time of the fastest. Fails if no process of this
+    /// version sends such a part.
     pub fn together<'f>(
         parts: impl IntoIterator<Item = (&'f Figures, bool)>,
     ) -> Result<Self, NotPacked> {
@@ -208,7 +203,6 @@ impl Counts {
     }
 }
 
-/// Both together, where both are known.
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one?.saturating_add(other?))
 }
@@ -363,8 +357,7 @@ mod tests {
         );
     }
 
-    /// The worst that there is: a count of thirteen digits in every cell, and messages and names
-    /// without end.
+    /// The worst that there is: thirteen digits in every cell, and endless messages and names.
     #[test]
     fn figures_have_a_maximum_size() {
         let mut state = part(10, Phase::Measuring);

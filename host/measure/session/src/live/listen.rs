@@ -1,5 +1,4 @@
-//! Serves the state of a run to Prometheus: `/metrics`, on a thread of its own with a low
-//! priority. It outlives a run, and shows the latest run that was given to it.
+//! Serves the state of the latest run to Prometheus: `/metrics`, on a thread of low priority.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,21 +28,18 @@ use load::vitals::{WatchedThread, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
-/// Connections at the same time. One more takes the place of the oldest, so that readers that only
-/// hold theirs open keep nobody out.
+/// Connections at the same time. One more takes the place of the oldest.
 const CONNECTIONS: usize = 16;
 /// The most bytes of a request's head, and the most fields.
 const HEAD_BYTES: usize = 16 << 10;
 const HEAD_FIELDS: usize = 64;
 /// The lifetime of a connection. Scrapers open another one.
 const LIFETIME: Duration = Duration::from_secs(300);
-/// The time limit for a request's head.
 const HEAD: Duration = Duration::from_secs(10);
 /// The pause after a failed accept.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The address to listen at: `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`; `:9464` or `9464` on
-/// loopback. Port 0 lets the system choose one.
+/// The address to listen at: `127.0.0.1:9464`, `localhost:9464`; `:9464` or `9464` on loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -101,7 +97,6 @@ struct RunView {
 }
 
 impl Listener {
-    /// Starts to listen.
     pub fn bind(bound: &Address) -> io::Result<Self> {
         let addresses = (bound.host.as_str(), bound.port).to_socket_addrs()?;
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;
@@ -208,9 +203,8 @@ async fn serve(
     }
 }
 
-/// True if a request names this machine. A web page can give its own name this machine's address,
-/// and a browser then asks under that name. So only addresses, `localhost` and the bound name are
-/// answered.
+/// True if a request names this machine: an address, `localhost` or the bound name. A web page can
+/// give its own name this machine's address.
 fn is_meant(host: &str, bound: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
@@ -301,14 +295,5 @@ mod tests {
         for host in foreign.split(' ') {
             assert!(!is_meant(host, "127.0.0.1"), "{host}");
         }
-    }
-
-    #[test]
-    fn taken_port_is_an_error() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address =
-            Address { host: LOOPBACK.to_owned(), port: taken.local_addr().unwrap().port() };
-        let error = Listener::bind(&address).map(drop).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -52,21 +52,17 @@ pub struct Failures {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]); absent where
-    /// there is no sample.
+    /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]).
     pub recent: Option<Quantiles>,
-    /// Of all; absent where there is no sample.
+    /// Of all; absent without a sample.
     pub whole: Option<Quantiles>,
-    /// Of all, by fixed bounds.
     pub buckets: Buckets,
 }
 
-/// The counts of a run at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Counts {
     pub phase: Phase,
-    /// Way in which it was stopped, if it was.
     pub stopped: Stop,
     /// Time that it has been measuring; absent before.
     pub elapsed: Option<Nanos>,
@@ -80,8 +76,7 @@ pub struct Counts {
     pub given_out: u64,
     /// Requests whose replies have not ended, of the warm-up too.
     pub in_flight: u64,
-    /// Requests that are due and waiting, mostly for the cap; absent if the plan does not say when
-    /// they are due.
+    /// Due requests that wait, mostly for the cap; absent if due times are unknown.
     pub waiting: Option<u64>,
     /// Measured requests that are over and answered.
     pub answered: u64,
@@ -89,21 +84,18 @@ pub struct Counts {
     pub sessions: u64,
     /// The number of ended requests that were handed to a socket.
     pub sent: u64,
-    /// Those that are over because they were cancelled on purpose.
+    /// Ended requests that were cancelled on purpose.
     pub cancelled: u64,
-    /// Those that are over and failed.
     pub failed: BTreeMap<Class, Failures>,
     /// Tokens of the answered requests' prompts, where known.
     pub input_tokens: u64,
     /// Tokens of their answers, where known without a tokenizer.
     pub output_tokens: u64,
-    /// Tokens of all replies since the measurement began, including those under way: as reported in
-    /// events, or one per event.
+    /// Tokens of all replies since the measurement began: as reported in events, or one per event.
     pub tokens_seen: u64,
 }
 
 impl Counts {
-    /// Measured requests that are over and failed.
     pub fn failures(&self) -> u64 {
         self.failed.values().map(|failures| failures.count).sum()
     }
@@ -113,29 +105,23 @@ impl Counts {
     }
 }
 
-/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply;
-/// figures about those under way are current.
+/// A run at one instant. Figures about ended exchanges lag by the length of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub counts: Counts,
-    /// Time to first token.
     pub ttft: Latency,
-    /// Inter-token latency.
     pub itl: Latency,
     /// Time per further token.
     pub tpot: Latency,
-    /// End-to-end latency.
     pub e2e: Latency,
     /// Lateness of the requests' sending.
     pub send_lag: Latency,
-    /// The devices and their last sample; absent if none is sampled, before the first sample, and
-    /// after the run.
+    /// The devices and their last sample; absent before the first sample, and after the run.
     pub devices: Option<(Facts, Sample)>,
-    /// The levels on the server's metrics page; absent if the page is not read, before the first
-    /// one, and if the last one did not come.
+    /// The levels on the server's metrics page; absent if no page was read, or not the last one.
     pub server: Option<series::Levels>,
-    /// Use of cores by this client's threads in the last second; absent in the first second, and
-    /// without figures from the system. Of several processes the busiest thread of each name.
+    /// Use of cores by this client's threads in the last second, if known. Of several processes
+    /// the busiest thread of each name.
     pub load: Option<Load>,
     /// The processes that make the run, by rank; none for a run of one process.
     pub agents: Vec<Agent>,
@@ -161,11 +147,9 @@ pub struct Agent {
     /// Its machine's name; absent before it greeted.
     pub host: Option<String>,
     pub standing: Standing,
-    /// Age of its last figures; absent before the first, and once it has finished.
     pub age: Option<Nanos>,
-    /// Measured requests of its own that are over and answered.
+    /// Measured requests of its own that were answered, and that failed.
     pub answered: u64,
-    /// Those that are over and failed.
     pub failed: u64,
     /// Requests of its own whose replies have not ended; absent where it is lost.
     pub in_flight: Option<u64>,

@@ -1,5 +1,4 @@
-//! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded,
-//! after its last event was decoded. So everything here lags by the length of a reply.
+//! Totals of the exchanges that are on record. They lag by the length of a reply.
 
 use super::cells::{Buckets, Seconds};
 use super::figures::Track as TrackFigures;
@@ -12,12 +11,11 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 const STEPS_PER_MS: f64 = 1e6;
 
 pub(super) struct Totals {
-    /// The counts. Of sessions, it counts the sessions of a single request.
     pub counts: Counts,
     tracks: [Track; METRICS.len()],
 }
 
-/// The metrics that are followed, and the bucket bounds of each.
+/// The metrics that are followed, and their bucket bounds.
 pub(super) const METRICS: [(&str, &[Nanos]); 5] = [
     (metric::TTFT, &LATENCIES),
     (metric::ITL, &LATENCIES),
@@ -26,7 +24,6 @@ pub(super) const METRICS: [(&str, &[Nanos]); 5] = [
     (metric::SEND_LAG, &LAGS),
 ];
 
-/// From a millisecond to five minutes.
 const LATENCIES: [Nanos; 28] = multiples(
     100_000,
     [
@@ -36,7 +33,6 @@ const LATENCIES: [Nanos; 28] = multiples(
     ],
 );
 
-/// From ten microseconds to a second.
 const LAGS: [Nanos; 16] = multiples(
     1_000,
     [

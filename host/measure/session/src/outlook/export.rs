@@ -29,8 +29,7 @@ pub struct Exporter<'t> {
     is_timed: bool,
     /// The dataset of the runner that reads the rows so far, once they are not for either.
     reader: Option<Reader>,
-    /// True if a conversation has only messages of a user, as `custom` would send only the first
-    /// one.
+    /// True if a conversation has only messages of a user: `custom` would send the first alone.
     only_user: bool,
 }
 
@@ -232,8 +231,7 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     Ok(rows)
 }
 
-/// True if a row that stands alone is read alike by `custom` and `conversation`: messages with
-/// nothing but tools.
+/// True if `custom` and `conversation` read a row alike: messages with nothing but tools.
 fn is_for_either(request: &Request) -> bool {
     let sample = &request.given;
     matches!(sample.prompt, Prompt::Messages(_))
@@ -356,8 +354,7 @@ fn beside(row: &mut Fields, request: &Request, output: &str) {
     let reference = reference.and_then(|json| serde_json::from_str::<Value>(json).ok());
     put(row, "reference", reference);
     let mut parameters = parameters(sample);
-    // Alone, `tools` stands beside messages; otherwise in the order in which the parameters are
-    // sent.
+    // Alone, `tools` stands beside messages; otherwise the parameters keep their order.
     if row.contains_key("messages") && parameters.len() == 1 {
         put(row, "tools", parameters.remove("tools"));
     }

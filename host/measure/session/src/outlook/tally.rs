@@ -21,7 +21,6 @@ use statistics::Spread;
 
 /// The most classes that are counted on their own.
 const CLASSES: usize = 1000;
-/// The name under which the others are counted.
 const OTHERS: &str = "(others)";
 
 pub(super) struct Tally {
@@ -85,7 +84,6 @@ impl Tally {
         }
     }
 
-    /// A request before the measurement.
     pub(super) fn warm_up(&mut self, request: &Request) {
         self.warmup += 1;
         if !self.is_flushed {
@@ -281,8 +279,7 @@ impl Tally {
     }
 }
 
-/// The start and the end of a session's requests by their recorded durations, in seconds; of a
-/// session without a due time from its own beginning.
+/// The start and the end of a session's requests by their recorded durations, in seconds.
 fn recorded_times(drawn: &DrawnSession) -> Option<Vec<(f64, f64)>> {
     let due = drawn.due.unwrap_or_default().as_secs_f64();
     let mut ends: BTreeMap<&str, f64> = BTreeMap::new();

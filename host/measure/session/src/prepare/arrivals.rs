@@ -1,5 +1,4 @@
-//! Due times that a dataset sets, read from its samples before the run. So they are known as with
-//! any other arrival, and equal in each slice of a plan.
+//! Due times that a dataset sets, read before the run, so that they are equal in each slice.
 
 use super::{BATCH, spares};
 use model::arrival::{Arrival, MOST_TIMES};
@@ -10,8 +9,7 @@ use plugins::dataset::{self, Dataset};
 use scenario::plan::{Amount, Load};
 
 /// Counts the dataset's samples after the warm-up, for a load without an amount: requests, or
-/// sessions if any request depends on another. Goes through the dataset once. Fails if the dataset
-/// fails, or has more than can be planned.
+/// sessions if any request depends on another.
 pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
     let mut samples = dataset.open(load.seed, dataset::Amount::Unknown)?;
     spares(&mut samples, load.warmup_requests(), || false)?;
@@ -51,8 +49,7 @@ fn too_many(dataset: &Dataset) -> PluginError {
 }
 
 /// Returns when the samples that a load measures are due, in order. Goes through the sequence once,
-/// with the same calls as a run, and keeps 8 bytes per sample. Fails if the dataset fails, or a
-/// sample has no arrival time, or an earlier one than its predecessor.
+/// with the same calls as a run.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
     spares(&mut samples, load.warmup_requests(), || false)?;

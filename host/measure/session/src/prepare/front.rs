@@ -1,5 +1,4 @@
-//! The texts that the host puts in front of prompts: the run's instructions, and before everything
-//! its salt.
+//! The texts in front of prompts: the run's instructions, and before everything its salt.
 
 use crate::sessions::history::text_message;
 use plugins::backend::{Part, Prompt, Role};
@@ -7,12 +6,10 @@ use scenario::plan::Salt;
 use sha2::{Digest, Sha256};
 use tokenizer::Tokenizer;
 
-/// Digits of a salt: the same number for every run, because many tokenizers make a token of one or
-/// three of them.
+/// Digits of a salt: as many in every run, because many tokenizers make a token of several.
 const DIGITS: u64 = 1_000_000_000_000_000_000;
 
-/// The salt of a run with this seed that began at this instant. Two runs have the same one with a
-/// probability of 10^-18.
+/// The salt of a run with this seed that began at this instant, unique but for one in 10^18.
 pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
     let digest = Sha256::digest(format!("{seed} {started}"));
     let number = digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -47,8 +44,8 @@ pub(super) fn put(
     }
 }
 
-/// Puts the run's instructions in front of a conversation. Its own instructions follow in the same
-/// message, because many chat templates refuse a second one.
+/// Puts the run's instructions in front of a conversation, in one message with its own: many chat
+/// templates refuse a second one.
 fn instruct(prompt: &mut Prompt, system: &str) {
     match prompt {
         Prompt::Text(text) => {
@@ -72,8 +69,7 @@ fn instruct(prompt: &mut Prompt, system: &str) {
     }
 }
 
-/// Puts the salt before everything else, so that no page of another run's prefix cache fits. All
-/// prompts of the run have the same salt, and share the same text as without it.
+/// Puts the salt before everything else, so that no page of another run's prefix cache fits.
 fn salted(prompt: &mut Prompt, salt: &Salt) {
     match prompt {
         Prompt::Text(text) => text.insert_str(0, &salt.text),

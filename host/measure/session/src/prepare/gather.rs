@@ -17,7 +17,6 @@ pub(crate) struct Gathering {
     /// Number of sessions wanted.
     sessions: u64,
     index: u64,
-    /// Number of roots that came.
     roots: u64,
     session: Vec<(u64, Sample)>,
     bytes: usize,
@@ -46,7 +45,6 @@ pub(crate) struct Whole {
     number: u64,
     /// The number of its earlier replays in all slices.
     pass: u64,
-    /// Each with its request's number.
     pub(crate) samples: Vec<(u64, Sample)>,
     beginnings: Beginnings,
 }
@@ -74,7 +72,7 @@ impl Gathering {
     }
 
     /// Cuts off the beginning that a prompt shares with the one before it in its conversation, or
-    /// else with the first one that it depends on.
+    /// with the first that it depends on.
     fn cut(&mut self, sample: &mut Sample) {
         let Some(beginnings) = &mut self.beginnings else { return };
         let position = self.session.len();
@@ -87,8 +85,8 @@ impl Gathering {
         beginnings.cut(&mut sample.prompt, base, |at| &self.session[at].1.prompt);
     }
 
-    /// Takes the next sample; gives the session before it, if this one begins another. Fails if it
-    /// depends on others, and there is no root before it, or its session is too large.
+    /// Takes the next sample; gives the session before, if this one begins another. Fails without a
+    /// root, or if the session is too large.
     pub(crate) fn add(&mut self, mut sample: Sample) -> Result<Option<Whole>, String> {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {
@@ -132,8 +130,7 @@ impl Gathering {
 }
 
 impl Whole {
-    /// The session with its first request written; nothing if this slice of the plan does not hold
-    /// it.
+    /// The session with its first request written, if this slice of the plan holds it.
     pub(crate) fn item(mut self, plan: &Plan, writer: &mut Writer) -> Result<Option<Item>, String> {
         if !plan.holds(self.number) {
             return Ok(None);
@@ -153,7 +150,7 @@ impl Whole {
         Ok(Some(Item { entry: Some(Entry::Root(Box::new(graph))), ..item }))
     }
 
-    /// The session for a lane; nothing if this slice of the plan does not hold it.
+    /// The session for a lane, if this slice of the plan holds it.
     pub(crate) fn tree(self, plan: &Plan) -> Result<Option<Graph>, String> {
         if !plan.holds(self.number) {
             return Ok(None);

@@ -1,5 +1,4 @@
-//! From a sample to a request: the plan's additions to the sample, its record, and the backend's
-//! call.
+//! From a sample to a request: the plan's additions, the record, and the backend's call.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +26,7 @@ use model::units::Nanos;
 use model::{hex, redact};
 use plugins::PluginError;
 use plugins::backend::{Call, Dialect, Earlier, Prompt, Sample, Sampling, Settings};
-use scenario::plan::Plan;
+use scenario::plan::{Plan, RequestOptions};
 use serde_json::Value;
 
 /// Characters of a prompt's end that are recorded where its answer will be judged.
@@ -57,8 +56,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer for a run, with an instance of the backend of its own. It notes the first request
-    /// beyond the model's context.
+    /// A writer for a run, with an instance of the backend of its own.
     pub fn open(
         plan: &Plan,
         parts: &Parts,
@@ -102,7 +100,6 @@ impl Writer {
         }
     }
 
-    /// Returns how replies are cut.
     pub(super) fn framing(&mut self) -> Result<Framing, PluginError> {
         Ok(self.dialect.framing(self.plan.request.stream)?.into())
     }
@@ -162,7 +159,6 @@ impl Writer {
         Some(prompts::tail(&clean, PROMPT_CHARS).to_owned())
     }
 
-    /// Writes the request for a sample, or the record of the failure.
     pub fn write(&mut self, mut pending: PendingRequest) -> Item {
         self.complete(&mut pending);
         self.write_complete(&pending)
@@ -220,7 +216,6 @@ impl Writer {
         Item { prepared, request, entry: None }
     }
 
-    /// Ends the run.
     pub fn abort(&self, why: RunError) {
         self.failures.abort(why);
     }
@@ -231,13 +226,12 @@ impl Writer {
         self.unsent(pending, outcome)
     }
 
-    /// A request that is not sent.
     pub fn unsent(&self, pending: PendingRequest, outcome: Outcome) -> Item {
         Item { prepared: self.prepared(&pending), request: Err(outcome), entry: None }
     }
 
-    /// In turn, by the request's own number, so that a slice of the plan sends it to the same
-    /// target. A conversation stays with one target, which has the earlier turns in its cache.
+    /// In turn, by the request's own number, which is the same in each slice of the plan. A
+    /// conversation stays with one target, which has the earlier turns in its cache.
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);
@@ -246,8 +240,8 @@ impl Writer {
         (number % self.targets.len() as u64) as u32
     }
 
-    /// Returns true if a request forces the length of its answer. A backend whose API cannot say
-    /// that the end of the text is to be ignored writes the same body either way.
+    /// Returns true if a request forces the length of its answer: a backend whose API cannot say so
+    /// writes the same body either way.
     fn is_forced(&mut self, sample: &Sample, earlier: Option<&Earlier>, body: &[u8]) -> bool {
         if !self.plan.request.forces_length() {
             return false;
@@ -276,8 +270,7 @@ impl Writer {
         }
     }
 
-    /// Writes the request, the first if there are several, the framing of its reply, if it differs
-    /// from the run's, and the further course of the exchange.
+    /// Writes the first request, the framing of its reply if it is not the run's, and the course.
     fn request(
         &mut self,
         sample: &Sample,
@@ -368,26 +361,29 @@ fn restore(masked: &MaskedSecrets, message: &mut Message) {
     };
 }
 
-/// Returns the settings that a backend gets with every request.
 fn settings(plan: &Plan) -> Settings {
     let request = &plan.request;
     Settings {
         output_tokens: request.output_tokens,
         min_output_tokens: request.min_output_tokens,
         ignore_eos: request.ignore_eos,
-        sampling: Sampling {
-            temperature: request.temperature,
-            top_p: request.top_p,
-            top_k: request.top_k,
-            min_p: request.min_p,
-            frequency_penalty: request.frequency_penalty,
-            presence_penalty: request.presence_penalty,
-            repetition_penalty: request.repetition_penalty,
-            seed: request.sampling_seed,
-            stop: request.stop.clone(),
-        },
+        sampling: sampling(request),
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
         ..Settings::bare(&plan.target.model, request.stream)
+    }
+}
+
+pub(crate) fn sampling(request: &RequestOptions) -> Sampling {
+    Sampling {
+        temperature: request.temperature,
+        top_p: request.top_p,
+        top_k: request.top_k,
+        min_p: request.min_p,
+        frequency_penalty: request.frequency_penalty,
+        presence_penalty: request.presence_penalty,
+        repetition_penalty: request.repetition_penalty,
+        seed: request.sampling_seed,
+        stop: request.stop.clone(),
     }
 }
 
@@ -398,11 +394,8 @@ fn message_count(prompt: &Prompt) -> u32 {
     }
 }
 
-// Secret values in the fields that the user adds to the body of requests (`request.extra-body`).
-// The backend plugin gets names for them, and the host puts the values in after `encode`, as it
-// does with the key.
-
-/// The names that stand for values, and the values.
+/// Secret values in the fields that the user adds to the body of requests. The backend plugin gets
+/// names for them, and the host puts the values in after `encode`, as it does with the key.
 #[derive(Default)]
 pub(crate) struct MaskedSecrets {
     values: Vec<(String, Value)>,

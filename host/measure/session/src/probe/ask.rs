@@ -1,5 +1,4 @@
-//! One question of a probe and its answer: on a connection of its own, with the key and the
-//! timeouts of a run.
+//! One question of a probe and its answer, on a connection of its own.
 
 use std::time::Duration;
 
@@ -23,8 +22,7 @@ use runs::probe::{Outcome, Shape};
 
 /// The most requests that a server is sent.
 const MOST_REQUESTS: u32 = 16;
-/// Longest time for which an answer is waited for, whatever the run's timeout: a user sits in front
-/// of it.
+/// Longest time for which an answer is waited for, whatever the run's timeout: a user waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks a server, and counts.
@@ -37,11 +35,8 @@ pub(super) struct Asker<'c, C> {
 /// The reason why there is no reply.
 #[derive(Debug)]
 pub(super) enum Silence {
-    /// No connection.
     Unreachable(String),
-    /// A connection, and no answer.
     Unanswered(String),
-    /// The server has been asked enough.
     Enough,
 }
 
@@ -106,7 +101,6 @@ impl<C: Connect> Asker<'_, C> {
         answer.unwrap_or_else(|| Err(late())).map_err(|cause| Silence::Unanswered(hidden(cause)))
     }
 
-    /// Asks for an answer, and describes the reply.
     pub(super) async fn generate(
         &mut self,
         alone: &Alone,
@@ -165,7 +159,6 @@ impl<C: Connect> Asker<'_, C> {
     }
 }
 
-/// Reads the refusal in a reply with another status than a success.
 pub(super) fn refused(
     dialect: &mut Dialect,
     status: u16,
@@ -188,7 +181,6 @@ pub(super) fn outcome(status: u16, reason: Reason) -> Outcome {
     }
 }
 
-/// True if a reply is a web page.
 pub(super) fn is_page(headers: &HeaderMap) -> bool {
     is_of(headers, b"text/html")
 }
@@ -206,7 +198,6 @@ fn cut(framing: Framing, body: &[u8]) -> Result<Frames, String> {
     Ok(frames)
 }
 
-/// Reads the meaning of a reply's frames.
 fn read(
     dialect: &mut Dialect,
     head: &Head,

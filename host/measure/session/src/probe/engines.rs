@@ -27,7 +27,6 @@ model::names! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
     pub(super) engine: Engine,
-    /// The backend, as `--backend` takes it.
     pub(super) backend: &'static str,
     /// The value of its key `route`; `None` for its default.
     pub(super) route: Option<&'static str>,
@@ -37,8 +36,7 @@ const fn pair(engine: Engine, backend: &'static str, route: Option<&'static str>
     Try { engine, backend, route }
 }
 
-/// The backends that are tried with each engine, the best first. The first is its own backend on
-/// the default route, as in its own benchmark. Only backends that ship are tried.
+/// The backends that are tried with each engine, the best first: its own on the default route.
 pub(super) const TRIES: &[Try] = {
     use Engine::{
         Anthropic, Bedrock, Cohere, Gemini, LlamaCpp, Lmdeploy, Mock, Ollama, OpenAi, Sglang,
@@ -93,7 +91,6 @@ const HOSTS: [(&str, Engine); 6] = [
     ("amazonaws.com", Engine::Bedrock),
 ];
 
-/// The service at a host.
 pub(super) fn hosted(host: &str) -> Option<Engine> {
     let is_below = |name: &str| {
         let above = host.strip_suffix(name);
@@ -160,8 +157,7 @@ pub(crate) struct Clue {
     fields: &'static [&'static str],
     /// Place of the version, if the answer has one.
     version: Option<&'static str>,
-    /// True if it shows the engine alone. If not, it only gives the version of an engine that is
-    /// known already.
+    /// True if it shows the engine alone, and not only the version of a known engine.
     pub(super) is_proof: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Records one reply: asks a server with a backend's own request, and keeps the bytes as they came,
-//! without secrets. For an author's case; nothing is measured.
+//! Records one reply for an author's case: asks a server with a backend's own request, and keeps
+//! the bytes without secrets.
 
 use hyper::header::CONTENT_TYPE;
 
@@ -16,20 +16,17 @@ use model::target::Target;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect, Request};
 
-/// Asks a server with a backend's requests.
 pub struct Recorder(Alone);
 
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
-    /// The type of its body, as it says.
     pub content_type: Option<String>,
     pub body: Vec<u8>,
     /// True if the server repeated a secret, which was taken out.
     pub redacted: bool,
 }
 
-/// The reason why there is no reply to keep.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error(transparent)]
@@ -43,7 +40,6 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Resolves a scenario's backend and target.
     pub fn new(source: &Source) -> Result<Self, Faults> {
         alone(source).map(Recorder)
     }
@@ -61,14 +57,12 @@ impl Recorder {
         self.0.backend.open()
     }
 
-    /// Prepares connections.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);
         Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// The first model that the server lists.
     pub fn model_now<C: Connect>(&self, connect: &C) -> Result<String, RecordError> {
         let none = |why: String| RecordError::NoModel { target: self.0.target.to_string(), why };
         let mut dialect = self.open()?;

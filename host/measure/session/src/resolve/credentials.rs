@@ -109,7 +109,6 @@ impl Resolution<'_> {
         variables
     }
 
-    /// The value of a variable, if it has one.
     fn variable(&self, name: &str) -> Option<String> {
         let value = self.source.variables.get(name);
         value.filter(|value| !value.is_empty())
@@ -168,7 +167,6 @@ impl Resolution<'_> {
         }
     }
 
-    /// Checks a key that is sent as it is.
     fn check_header(&mut self, variable: &str, key: &str) {
         if HeaderValue::try_from(key).is_err() {
             let help = "a line break at its end, perhaps; set the variable to the key alone";

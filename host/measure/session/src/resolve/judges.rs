@@ -10,18 +10,15 @@ use plugins::scorer::Scorer;
 use reader::ConfigTable;
 use scenario::plan::PlannedPlugin;
 
-/// Scorers that are ready to judge.
 pub struct Judges {
     pub scorers: Vec<Scorer>,
     /// The record of each in the plan.
     pub planned: Vec<PlannedPlugin>,
     pub log: LogBook,
-    /// Remarks for the user on the loading of plugins, one line each.
     pub remarks: Vec<String>,
 }
 
-/// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names
-/// at least one scorer.
+/// Resolves a scenario's scorers, at least one, and its tokenizer, and nothing else of it.
 pub fn judges(source: &Source) -> Result<Judges, Faults> {
     let super::Ahead { plugins, tokenizer, .. } = super::read_ahead(source, &Timings::default());
     let mut resolution = Resolution::new(source, plugins);

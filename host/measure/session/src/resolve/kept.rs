@@ -15,8 +15,7 @@ use tokenizer::Tokenizer;
 const TABLES: Kind =
     Kind { magic: b"runner tokenizer", name: "a tokenizer", source: "tokenizer", maker: "runner" };
 
-/// Opens a tokenizer, if possible from the cached form of its file, whose digest is known if it
-/// could be read. Adds warnings to the remarks.
+/// Opens a tokenizer, if possible from the form cached under its file's digest.
 pub(super) fn open(
     path: &Path,
     file: &Path,

@@ -39,9 +39,8 @@ pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measurement)>
     measured.collect()
 }
 
-/// Adds the files of a folder and of its subfolders, with `/` in their paths. Hidden ones are left
-/// out. A link to a file counts as a file, because the cache of the Hugging Face hub has only
-/// links. A link to a folder is not followed, so that no folder comes twice.
+/// Adds the files of a folder and of its subfolders, without hidden ones. A link to a file counts,
+/// as the Hugging Face hub's cache has only links; a link to a folder could list files twice.
 fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -69,7 +68,6 @@ fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Length and SHA-256 of a file.
 pub(super) fn measure(path: &Path) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
     if file.metadata()?.is_dir() {

@@ -40,8 +40,7 @@ impl Source {
         self.titled(&load(&self.scenario.load))
     }
 
-    /// Returns its name for people if its load is varied from run to run: the load has no part in
-    /// it.
+    /// Returns its name for people without its load, which may vary from run to run.
     pub fn title_but_for_load(&self) -> String {
         self.titled("")
     }
@@ -66,8 +65,7 @@ impl Source {
         }
     }
 
-    /// True if flags, or a lab or a sweep in their place, set another dataset, other lengths or
-    /// another load than the file.
+    /// True if flags, a lab or a sweep set another dataset, lengths or load than the file.
     fn is_changed(&self) -> bool {
         let entries = self.scenario.entries();
         // If nothing names a dataset, the default one changes nothing.
@@ -86,7 +84,6 @@ impl Source {
         }
     }
 
-    /// The dataset and its lengths.
     fn dataset(&self) -> String {
         let dataset = &self.scenario.dataset;
         let of_kind = |named: &&Located<String>| {

@@ -1,7 +1,6 @@
-//! Check of the options of every request: can the backend express them, and does it read them? The
-//! check runs before the first request: an option that the backend refuses is a mistake of the
-//! command line or the scenario. An ignored option is reported, because the run then measures
-//! something else than it states.
+//! Check of the options of every request, before the first: can the backend express them, and does
+//! it read them? An option that the backend refuses is a mistake of the user. An ignored option is
+//! reported, because the run then measures something else than it states.
 
 use plugins::PluginError;
 use plugins::backend::{
@@ -13,11 +12,10 @@ use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
-use crate::prepare::writer::MaskedSecrets;
+use crate::prepare::writer::{MaskedSecrets, sampling};
 use crate::sessions::history::text_message;
 use scenario::plan::RequestOptions;
 
-/// The input from which a request is written.
 #[derive(Clone)]
 struct Inputs {
     sample: Sample,
@@ -97,10 +95,7 @@ impl Inputs {
 impl Resolution<'_> {
     /// Writes a request with each option alone, to compare with none, and requests that lack one,
     /// to compare with all. A backend that writes no request without options either is not judged.
-    ///
-    /// Returns the options of the run. Two are on by default: `ignore-eos` and the temperature. If
-    /// the engine has no parameter for one and the scenario does not set it, it is left out.
-    /// Options that the scenario sets and the backend ignores are named.
+    /// Returns the options of the run: a default that the engine has no parameter for is left out.
     pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
         let (options, mut plan) = (&scenario.request, request_options(scenario));
@@ -273,17 +268,8 @@ fn all_of(plain: &Inputs, plan: &RequestOptions, temperature: Option<f64>) -> In
     full.sample.adapter = plan.adapters.first().cloned();
     let settings = &mut full.settings;
     settings.min_output_tokens = plan.min_output_tokens;
-    settings.sampling = Sampling {
-        temperature: plan.temperature.or(temperature),
-        top_p: plan.top_p,
-        top_k: plan.top_k,
-        min_p: plan.min_p,
-        frequency_penalty: plan.frequency_penalty,
-        presence_penalty: plan.presence_penalty,
-        repetition_penalty: plan.repetition_penalty,
-        seed: plan.sampling_seed,
-        stop: plan.stop.clone(),
-    };
+    settings.sampling =
+        Sampling { temperature: plan.temperature.or(temperature), ..sampling(plan) };
     settings.extra_body = plan.extra_body.as_ref().map(ToString::to_string);
     // The masked values do not matter: nothing is sent.
     MaskedSecrets::mask(&mut settings.extra_body);

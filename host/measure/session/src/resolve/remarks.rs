@@ -10,7 +10,6 @@ use scenario::plan::ApiKey;
 /// Compilation that takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Returns the remarks on the loading of a plugin.
 pub fn for_plugin(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));

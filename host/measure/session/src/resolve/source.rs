@@ -12,7 +12,6 @@ use scenario::plan::Slice;
 /// The source, in messages, of a plugin that nobody named.
 pub const BY_DEFAULT: &str = "default";
 
-/// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The scenario, with flags laid over it.
@@ -23,13 +22,11 @@ pub struct Source {
     pub folder: Option<PathBuf>,
     /// Plugins named on the command line; each replaces the scenario's own plugin of its kind.
     pub plugins: Vec<Located<String>>,
-    /// Folders to search for plugins.
     pub plugin_path: Vec<PathBuf>,
     pub shipped: Shipped,
-    /// The place from which the variables are read that a scenario names.
+    /// The source of the variables that the scenario names, such as the API key's.
     pub variables: Variables,
-    /// The server's names for its model, if it was asked: its tokenizer is looked for under these
-    /// names if the scenario names none.
+    /// The server's names for its model, if it was asked; they may name its tokenizer.
     pub served: Vec<String>,
     /// The rules of a published benchmark that the scenario was laid under, if it was.
     pub rules: Option<Rules>,
@@ -37,7 +34,6 @@ pub struct Source {
     pub slice: Option<Slice>,
 }
 
-/// The source of the variables that a scenario names, such as the API key's.
 #[derive(Clone, Default)]
 pub enum Variables {
     #[default]
@@ -47,7 +43,6 @@ pub enum Variables {
 }
 
 impl std::fmt::Debug for Variables {
-    /// Values are secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Variables::None => f.write_str("None"),
@@ -58,7 +53,6 @@ impl std::fmt::Debug for Variables {
 }
 
 impl Variables {
-    /// The variables with these names.
     pub(crate) fn only(&self, names: &[&str]) -> Variables {
         let values = names.iter().filter_map(|name| Some(((*name).to_owned(), self.get(name)?)));
         Variables::Given(values.collect())

@@ -13,10 +13,7 @@ use scenario::plan::Wiring;
 
 impl Resolution<'_> {
     /// Returns the targets of requests: the scenario's, else the default address of the backend's
-    /// engine on this machine.
-    ///
-    /// A plugin does not choose who gets the user's key, headers and prompts: another machine must
-    /// be named by the user.
+    /// engine on this machine. Only the user can name another machine: it gets key and prompts.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
         let Some(entry) = &self.source.scenario.target.base_url else {
             let backend = backend?;

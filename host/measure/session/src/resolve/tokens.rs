@@ -18,8 +18,7 @@ use tokenizer::Tokenizer;
 /// Files whose names end so are meant as files, not as names on the hub.
 const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
 
-/// The largest file that is read for its digest before it is opened, in bytes: a tokenizer's have
-/// less.
+/// The largest file that is read for its digest before it is opened, in bytes.
 const LARGEST: u64 = 256 << 20;
 
 pub(super) struct Counting {
@@ -73,9 +72,8 @@ impl Counting {
 }
 
 impl ResolvedRun {
-    /// Looks for a tokenizer under the server's names for its model, if the scenario names none and
-    /// none was found before. If one is found, everything that depends on it is resolved again.
-    /// Second, remarks about it.
+    /// Looks for a tokenizer under the server's names for its model, unless the scenario names one
+    /// or one was found. With a new one resolves the run again. Second, remarks about it.
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,
@@ -127,9 +125,8 @@ pub(super) fn candidates(source: &Source) -> Vec<String> {
     names
 }
 
-/// Opens the first tokenizer that a cache has under one of these names, the server's for its model.
-/// A name that cannot be on the hub, such as a path, is skipped. Without any, returns the
-/// substitute.
+/// Opens the first tokenizer that a cache has under one of these names; else returns the
+/// substitute. A name that cannot be on the hub, such as a path, is skipped.
 pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     let mut remarks = Vec::new();
     for name in names {
@@ -194,11 +191,11 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
     ))
 }
 
-/// The digests of a tokenizer. Its file may have many megabytes, and is read for them once.
+/// The digests of a tokenizer, whose file is read once for both.
 struct Digests {
     of_file: String,
-    /// The same; of a folder, the SHA-256 of a list of its files that decide tokens. The list has a
-    /// line for each, in the order of their names, with its SHA-256 and name.
+    /// The same; of a folder, the SHA-256 of a list with a line for each file that decides tokens:
+    /// its SHA-256 and name, in the order of names.
     of_all: String,
 }
 

@@ -18,8 +18,7 @@ use plugins::dataset::Dataset;
 use scenario::plan::Load;
 
 impl Resolution<'_> {
-    /// Returns when the dataset has its samples due, if the scenario leaves that to it; else
-    /// nothing. Completes the plan's record of it.
+    /// Completes the load with the due times of the dataset's samples, if it leaves them to these.
     pub(super) fn planned_arrivals(&mut self, load: &mut Load, dataset: &Dataset) -> Trace {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
@@ -102,7 +101,6 @@ fn too_long_message() -> String {
     )
 }
 
-/// The times in a file, its length and its SHA-256.
 fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
     let mut file =
         BufReader::new(HashingReader { file: File::open(path)?, hash: Sha256::new(), bytes: 0 });
@@ -111,7 +109,6 @@ fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
     Ok((trace, bytes, hex(&hash.finalize())))
 }
 
-/// A file that is hashed while it is read.
 struct HashingReader {
     file: File,
     hash: Sha256,

@@ -3,8 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 
-use super::server_control::ServerControl;
-use super::{Running, SPARE_CONNECTIONS};
+use super::{Preparations, Running, SPARE_CONNECTIONS};
 use crate::decode::failures::failed;
 use crate::live::Phase;
 use crate::parts::RunError;
@@ -58,14 +57,8 @@ pub(super) struct Phases<'r> {
 }
 
 impl Phases<'_> {
-    /// Runs the phases; returns when every reply has ended.
-    pub(super) async fn conduct(
-        &self,
-        preparation: Preparation,
-        newsfeed: Newsfeed<Item>,
-        server_control: Option<ServerControl<'_>>,
-    ) -> Result<(), RunError> {
-        let conducted = self.conduct_phases(preparation, newsfeed, server_control).await;
+    pub(super) async fn conduct(&self, prepared: Preparations<'_>) -> Result<(), RunError> {
+        let conducted = self.conduct_phases(prepared).await;
         if let Some(lanes) = self.run.background.rest.sessions.lanes.get() {
             lanes.close();
         }
@@ -74,9 +67,7 @@ impl Phases<'_> {
 
     async fn conduct_phases(
         &self,
-        mut preparation: Preparation,
-        mut newsfeed: Newsfeed<Item>,
-        mut server_control: Option<ServerControl<'_>>,
+        (mut preparation, mut newsfeed, mut server_control): Preparations<'_>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing;
         let group = &self.run.control.group;
@@ -288,8 +279,7 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Returns when the measurement begins: now, or when it does for all that begin together.
-    /// Nothing if the run is stopped.
+    /// Returns the instant at which the measurement begins; nothing if the run is stopped.
     async fn start(&self) -> Result<Option<Nanos>, RunError> {
         let signal = &self.run.control.signal;
         let since = self.run.clock.now();
@@ -310,8 +300,7 @@ impl Phases<'_> {
         self.run.control.signal.wait(&self.run.clock, Some(until)).await;
     }
 
-    /// Returns the number of requests that must be ready before the first is due: all that may be
-    /// sent at once. Some more are ready, unless they expire.
+    /// Returns the number of requests to prepare before the first is due: all that may go at once.
     fn ready(&self, are_for_a_time: bool) -> u64 {
         let requests = self.run.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.run.plan.load.arrival;
@@ -372,8 +361,7 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Paces one phase and waits for its replies. Returns the number of requests that were due when
-    /// the run was stopped, and are not on record.
+    /// Paces one phase and waits for its replies. Returns the number of due requests not on record.
     async fn phase(
         &self,
         (origin, duration): (Nanos, Option<Nanos>),

@@ -19,8 +19,7 @@ use plugins::backend::{Control, Dialect, ServerMetric};
 use result::summary::server::{Figure, Server, TargetMetrics};
 use scenario::plan::Plan;
 
-/// Number of times that a server is asked to clear its cache: it may still be finishing the
-/// warmup's requests.
+/// Number of times that a server is asked to clear its cache: warm-up requests may still run.
 const ATTEMPTS: u32 = 5;
 /// The pause after a refusal before it is asked again.
 const AGAIN: Nanos = Nanos(200_000_000);
@@ -29,13 +28,11 @@ const GLANCE: Nanos = Nanos(1_000_000);
 /// Time for which an answer is waited for once the run was stopped.
 const GRACE: Nanos = Nanos(1_000_000_000);
 
-/// Asks, with the backend's request.
 pub(super) struct ServerControl<'r> {
     dialect: Dialect,
     parts: &'r Parts,
 }
 
-/// A target's own metrics, by figure.
 type Readings = BTreeMap<Figure, f64>;
 
 impl<'r> ServerControl<'r> {

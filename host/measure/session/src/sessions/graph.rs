@@ -1,6 +1,5 @@
 //! One session: a request that depends on no other, and all that depend on it. Finds the due
-//! requests as others come to their first output or to their end. Pure: instants go in, due times
-//! come out.
+//! requests at first outputs and ends. Pure: instants go in, due times come out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +17,14 @@ pub use lane::{Entered, Primer, Recording, trace};
 
 mod lane;
 
-/// The most requests of a session.
 pub const MOST: usize = 100_000;
 
-/// The rules by which sessions continue.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     pub history: History,
-    /// The treatment of requests that depend on one that failed.
     pub after_failure: AfterFailure,
-    /// True if the dependency that is met last decides alone when a request is due, and not the
-    /// latest due time: a lane's join begins with the end of the last sub-agent.
+    /// True if the dependency that is met last decides when a request is due: a lane's join begins
+    /// with the end of the last sub-agent.
     pub by_last: bool,
 }
 
@@ -37,11 +33,9 @@ pub struct Graph {
     /// The number of the session's earlier replays in all slices of the plan.
     pub pass: u64,
     nodes: Vec<Node>,
-    /// The beginnings that its prompts share.
     pub beginnings: Beginnings,
     /// The time from when its lane is free to its first request.
     pub delay: Nanos,
-    /// Number of requests that are not over, and may still be sent.
     open: usize,
 }
 
@@ -52,8 +46,7 @@ struct Node {
     parents: Vec<usize>,
     /// The position of the request whose conversation it continues.
     continues: Option<usize>,
-    /// The position of a request of the parent conversation, if another conversation began its own,
-    /// as an agent begins a sub-agent's.
+    /// The position of a request of the parent conversation, as of a sub-agent's.
     begun_by: Option<usize>,
     /// Number of dependencies that have not reached the required point.
     waits_for: usize,
@@ -67,9 +60,7 @@ struct Node {
     needed: usize,
     /// Its own messages, from when it is composed until it is over.
     messages: Vec<Message>,
-    /// The history that it had.
     before: Option<Arc<Conversation>>,
-    /// Its conversation up to its answer.
     conversation: Option<Arc<Conversation>>,
 }
 
@@ -99,8 +90,7 @@ pub struct Steps {
 }
 
 impl Graph {
-    /// A session of samples in the dataset's order, each with its request's number; the first is
-    /// the root.
+    /// A session of samples, the root first, each with its request's number.
     pub fn new(samples: Vec<(u64, Sample)>, policy: Policy) -> Result<Self, String> {
         if samples.len() > MOST {
             let root = &samples[0].1.id;
@@ -368,8 +358,7 @@ impl Graph {
         ComposedSample { parents, released: *released, lineage, ..composed }
     }
 
-    /// The sample of a request whose time has come, with its history in front. Fails if it holds an
-    /// answer that is not there.
+    /// The sample of a due request, with its history. Fails without an answer that it holds.
     pub fn compose(&mut self, node: usize) -> Result<ComposedSample, String> {
         let continues = self.nodes[node].continues;
         let before = continues.and_then(|parent| self.nodes[parent].conversation.clone());
@@ -448,8 +437,7 @@ fn delay(root: &Sample) -> Result<Nanos, String> {
     })
 }
 
-/// True if a request is over before the next one can be due: a dependency waits for its end, or for
-/// a later request.
+/// True if a request is over before the next one can be due.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
     let mut pairs = sample.after.iter().zip(parents);
     if pairs.any(|(dependency, parent)| *parent == which && dependency.point == Point::End) {

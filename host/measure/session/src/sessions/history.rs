@@ -1,7 +1,4 @@
-//! The history in front of a request that continues a conversation: the messages before it, and the
-//! answers to them.
-//!
-//! Conversations that fork share their common messages.
+//! The history in front of a request that continues a conversation. Forks share common messages.
 
 use std::sync::Arc;
 
@@ -11,10 +8,8 @@ use crate::pending::{ComposedSample, message_bytes};
 use model::exchange::{self, Exchange};
 use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
 
-/// A conversation up to an answer.
 pub struct Conversation {
     pub before: Option<Arc<Conversation>>,
-    /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     pub answer: Message,
     pub is_recorded: bool,
@@ -28,7 +23,6 @@ pub struct Conversation {
 
 pub struct ReplyContent {
     pub answer: Message,
-    /// The state that the backend carries to the next request.
     pub carry: Option<Vec<u8>>,
 }
 
@@ -38,7 +32,6 @@ impl ReplyContent {
         ReplyContent { answer: answer(output, tool_calls), carry: None }
     }
 
-    /// The answer of an exchange, if it has one.
     pub fn from_exchange(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
         let answer = || answer(&exchange.output, &exchange.tool_calls);
         exchange.has_answer().then(|| ReplyContent { answer: answer(), carry })
@@ -87,7 +80,6 @@ impl ComposedSample {
 }
 
 impl Conversation {
-    /// Every message from the beginning to the last answer.
     fn whole(&self) -> Vec<Message> {
         let mut conversations = vec![self];
         while let Some(before) =
@@ -124,8 +116,8 @@ impl Drop for Conversation {
     }
 }
 
-/// The messages that a request adds to a conversation. Results of tools name the calls of the
-/// answer before them, which differ from the recorded ones if the answer is live.
+/// The messages that a request adds to a conversation. Results of tools name the calls of a live
+/// answer.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => return vec![text_message(Role::User, text)],
@@ -188,9 +180,8 @@ pub(crate) fn text_message(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
-/// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first
-/// piece of a call has its id and name. Further pieces of the same index have more of its
-/// arguments.
+/// The tool calls of a reply, in pieces one after the other. In a stream, the first piece of a call
+/// has its id and name, further pieces of the same index more of its arguments.
 fn joined_calls(text: &str) -> Vec<Value> {
     let mut calls: Vec<(u64, Value)> = Vec::new();
     for piece in serde_json::Deserializer::from_str(text).into_iter::<Value>() {

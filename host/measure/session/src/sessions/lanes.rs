@@ -1,6 +1,4 @@
-//! Lanes: each holds one session at a time, and takes the next one when it is over. Owns the
-//! beginning of each lane inside its first session, the salts of sessions, and the end of the
-//! measurement where the number of sessions is limited.
+//! Lanes: each holds one session at a time, and takes the next one when it is over.
 //!
 //! | rule | source |
 //! | --- | --- |
@@ -37,15 +35,12 @@ pub struct Lanes {
     feed: Mutex<Option<Feed<Graph>>>,
     options: plan::Lanes,
     seed: u64,
-    /// True if other machines have lanes of the same run: the session's place in the dataset, and
-    /// not the order of the lanes, counts its replays.
+    /// True if other machines have lanes: the session's place in the dataset counts its replays.
     is_shared: bool,
-    /// True if the run has a system prompt of its own.
     is_instructed: bool,
     /// True once a lane found no further session.
     is_short: AtomicBool,
     salts: Salts,
-    /// The session in each lane.
     pub(super) places: Mutex<BTreeMap<u32, Place>>,
 }
 
@@ -56,7 +51,6 @@ struct Salts {
     passes: Mutex<Passes>,
 }
 
-/// The replays so far, by session.
 #[derive(Default)]
 pub(crate) struct Passes(HashMap<String, u64>);
 
@@ -68,7 +62,6 @@ impl Passes {
     }
 }
 
-/// A session in its lane.
 pub struct Tree {
     pub graph: Graph,
     pub salt: Option<Arc<SessionSalt>>,
@@ -97,8 +90,7 @@ pub(super) fn start(
     Nanos::from_secs_f64(drawn / 1e3)
 }
 
-/// The texts before a session's prompts and behind its system prompt. `pass` counts its earlier
-/// replays.
+/// The texts before a session's prompts and behind its system prompt; `pass` counts replays.
 pub(super) fn salt(
     way: LaneSalt,
     run: &str,
@@ -144,8 +136,7 @@ impl Lanes {
         }
     }
 
-    /// The first sessions of these lanes, each at its instant. Fewer if the dataset has none. Fails
-    /// if a session cannot begin inside.
+    /// The first sessions of these lanes, each at its instant. Fewer if the dataset has none.
     pub fn begin(&self, lanes: impl Iterator<Item = u32>) -> Result<Vec<(u32, Tree)>, RunError> {
         let mut trees = Vec::new();
         for lane in lanes {
@@ -157,8 +148,7 @@ impl Lanes {
             graph.begin_sub_agents(&recording);
             trees.push((lane, Tree { graph, salt: None, entered }));
         }
-        // Replays are counted in the order in which AIPerf meets the sessions: those to warm up
-        // come first.
+        // AIPerf's order, in which replays are counted: sessions to warm up come first.
         for is_warm in [true, false] {
             let met = trees.iter_mut();
             let met = met.filter(|(_, tree)| tree.entered.primers.is_empty() != is_warm);
@@ -167,8 +157,7 @@ impl Lanes {
         Ok(trees)
     }
 
-    /// The next session for a lane, from its first request; nothing if there is none any more,
-    /// which ends the measurement. Fails if it cannot be salted.
+    /// The next session for a lane, from its first request; without one, the measurement ends.
     pub fn next(&self, lane: u32) -> Result<Option<Tree>, RunError> {
         let Some(mut graph) = self.draw()? else {
             self.is_short.store(true, Ordering::Release);
@@ -194,8 +183,7 @@ impl Lanes {
         Ok(Some(graph))
     }
 
-    /// True once a lane is over for which no session is left: requests that are sent from now on
-    /// are not measured.
+    /// True once no session is left for a lane: requests that are sent from now on do not count.
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Acquire)
     }

@@ -1,21 +1,17 @@
-//! The memory of sessions under way: their unsent requests, and the answers in their histories.
-//!
-//! Sessions under way continue, because their memory is freed only when they end. At the bound no
-//! new session begins; its first request is then sent late, and its record says so.
+//! The memory of sessions under way: their unsent requests, and the answers in their histories. At
+//! the bound no new session begins; its first request is then sent late, and its record says so.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use model::client::SessionMemory;
 use model::units::Nanos;
 
-/// The bytes that are held, and their bound.
 #[derive(Debug)]
 pub struct Memory {
     bound: u64,
     held: AtomicUsize,
     peak: AtomicUsize,
-    /// Since when new sessions wait, in nanoseconds since the clock's origin; `u64::MAX` while none
-    /// does.
+    /// Since when new sessions wait, in nanoseconds since the clock's origin, or [`NEVER`].
     since: AtomicU64,
     /// Time for which they have waited before that.
     waited: AtomicU64,
@@ -45,8 +41,7 @@ impl Memory {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Returns true if another session may begin now. Only the pacer asks, so that time in which
-    /// sessions wait is counted once.
+    /// Returns true if another session may begin now. Only the pacer asks.
     pub fn has_room(&self, now: Nanos) -> bool {
         let has_room = (self.held.load(Ordering::Relaxed) as u64) < self.bound;
         let since = self.since.load(Ordering::Relaxed);

@@ -1,8 +1,5 @@
-//! Distributions as they travel between processes: the counts of their cells, and nothing of the
-//! empty ones.
-//!
-//! A cell travels as its distance from the cell before, in nanoseconds. So a distribution is a list
-//! of distances and counts, and parts of it from several machines add up span by span.
+//! Distributions as they travel between processes: the counts of cells that are not empty. A cell
+//! travels as its distance from the cell before, in nanoseconds, so parts add up span by span.
 
 use model::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -66,8 +63,7 @@ impl PackedCells {
         }
     }
 
-    /// Adds its counts to other cells. Fails if this program did not write the distribution. The
-    /// other cells may then hold a part of it.
+    /// Adds its counts to other cells. After an error these may hold a part of it.
     pub fn add_to(&self, cells: &mut Cells) -> Result<(), NotPacked> {
         let (pairs, []) = self.cells.as_chunks::<2>() else {
             return Err(NotPacked("a count is missing"));
@@ -103,7 +99,6 @@ impl PackedBuckets {
         }
     }
 
-    /// Adds its counts to other buckets.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
             return Err(NotPacked("its bounds differ"));

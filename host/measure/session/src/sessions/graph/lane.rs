@@ -1,8 +1,6 @@
-//! A session in a lane: its recorded times, its start inside the recording, and its early end.
-//!
-//! A stream is a conversation, of the session's agent or of a sub-agent.
-//!
-//! The rules are AIPerf 0.13's (`timing/trajectory_source.py`).
+//! A session in a lane: its recorded times, its start inside the recording, and its early end, by
+//! the rules of AIPerf 0.13 (`timing/trajectory_source.py`). A stream is a conversation, of the
+//! session's agent or of a sub-agent.
 
 use std::collections::HashMap;
 
@@ -48,7 +46,6 @@ pub fn trace(root: &Sample) -> &str {
 }
 
 impl Graph {
-    /// The name of the session in its recording.
     pub fn trace(&self) -> &str {
         trace(&self.nodes[0].sample)
     }
@@ -74,7 +71,7 @@ impl Graph {
     }
 
     /// Reads the recorded times off the pauses and durations. A request that began before the end
-    /// of its predecessor has no recorded pause, and counts as begun at that end.
+    /// of its predecessor counts as begun at that end.
     pub fn recording(&self) -> Recording {
         let mut names: HashMap<&str, usize> = HashMap::new();
         let (mut streams, mut starts) = (Vec::new(), Vec::new());
@@ -99,8 +96,8 @@ impl Graph {
         Recording { streams, starts }
     }
 
-    /// Makes each sub-agent begin as AIPerf begins it: after its agent's request, by as much as it
-    /// began after the first of the sub-agents that the same request waits for.
+    /// Makes each sub-agent begin as AIPerf does: after its agent's request, by as much as it began
+    /// after the first of those that the same request waits for.
     pub fn begin_sub_agents(&mut self, recording: &Recording) {
         let Recording { streams, starts } = recording;
         let last: HashMap<usize, usize> = streams.iter().copied().zip(0..).collect();
@@ -128,8 +125,7 @@ impl Graph {
         }
     }
 
-    /// Begins the session at an instant of its recording: everything before counts as answered by
-    /// the record. Fails if a later request needs an answer that was not recorded.
+    /// Begins the session at an instant of its recording: everything before counts as answered.
     pub fn enter(&mut self, recording: &Recording, at: Nanos) -> Result<Entered, String> {
         let Recording { streams, starts } = recording;
         let mut next: HashMap<usize, usize> = HashMap::new();
@@ -178,8 +174,7 @@ impl Graph {
         Ok(entered)
     }
 
-    /// Ends the stream of a request whose context was too long: nothing that continues it is sent,
-    /// and requests that wait for the stream's end wait no more.
+    /// Ends the stream of a request whose context was too long, and the waits for the stream's end.
     pub fn cut(&mut self, node: usize, at: Nanos) -> Steps {
         if self.nodes[node].state != State::Sent {
             return Steps::default();
