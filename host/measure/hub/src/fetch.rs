@@ -288,7 +288,7 @@ impl Listing {
                     path: name.clone(),
                     advice: match nearest {
                         Some(near) => format!("; did you mean `{near}`?"),
-                        None => format!("; its files are {}", few(&self.files)),
+                        None => format!("; its files are {}", self.few()),
                     },
                 }
             })
@@ -307,17 +307,13 @@ impl Listing {
     }
 
     pub fn few(&self) -> String {
-        few(&self.files)
-    }
-}
-
-fn few(files: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let shown: Vec<&str> = files.iter().take(SHOWN).map(String::as_str).collect();
-    match files.len() {
-        0 => "none".to_owned(),
-        1..=SHOWN => shown.join(", "),
-        all => format!("{} and {} more", shown.join(", "), all - SHOWN),
+        const SHOWN: usize = 10;
+        let shown: Vec<&str> = self.files.iter().take(SHOWN).map(String::as_str).collect();
+        match self.files.len() {
+            0 => "none".to_owned(),
+            1..=SHOWN => shown.join(", "),
+            all => format!("{} and {} more", shown.join(", "), all - SHOWN),
+        }
     }
 }
 

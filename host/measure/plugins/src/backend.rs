@@ -178,11 +178,11 @@ impl SocketMessage {
     }
 }
 
-impl Refusal {
-    /// Returns the reason why the server refused; absent if its reply does not say.
-    pub fn known_reason(&self) -> Option<model::exchange::Reason> {
+impl Reason {
+    /// The reason as a record has it; absent if the server's reply does not say.
+    pub fn known(self) -> Option<model::exchange::Reason> {
         use model::exchange::Reason as Known;
-        Some(match self.reason {
+        Some(match self {
             Reason::Overloaded => Known::Overloaded,
             Reason::Unavailable => Known::Unavailable,
             Reason::TooLong => Known::TooLong,

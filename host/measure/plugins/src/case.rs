@@ -119,8 +119,8 @@ impl Suite {
         };
         // Control requests that the backend leaves to nobody have no reply to read.
         let mut opened = self.cases.first().and_then(|case| {
-            let plugin: Configured<_> = self.configured(case, None, &LogBook::default()).ok()?;
-            backend::dialect(&plugin)
+            let plugin: Backend = self.configured(case, None, &LogBook::default()).ok()?;
+            plugin.open().ok()
         });
         let mut answers = |what| {
             let dialect = opened.as_mut();

@@ -116,7 +116,7 @@ impl Fault {
     }
 
     fn refused(class: Class, refusal: Refusal) -> Self {
-        Fault { class, reason: refusal.known_reason(), message: refusal.message }
+        Fault { class, reason: refusal.reason.known(), message: refusal.message }
     }
 }
 

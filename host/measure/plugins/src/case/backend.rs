@@ -76,10 +76,6 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
 }
 
-pub(super) fn dialect(plugin: &Backend) -> Option<Dialect> {
-    plugin.open().ok()
-}
-
 /// Describes a mismatch of the extension of a reply's file and its framing.
 fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<String> {
     let (act, expected) = match cutting.into() {

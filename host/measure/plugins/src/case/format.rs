@@ -383,16 +383,7 @@ pub fn refusal(refusal: &Refusal) -> String {
 }
 
 pub(super) fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Overloaded => "overloaded",
-        Reason::Unavailable => "unavailable",
-        Reason::TooLong => "too-long",
-        Reason::UnknownModel => "unknown-model",
-        Reason::Unauthorised => "unauthorised",
-        Reason::Invalid => "invalid",
-        Reason::Internal => "internal",
-        Reason::Other => "other",
-    }
+    reason.known().map_or("other", |known| known.name())
 }
 
 /// `metrics.json`: a list, one figure per line.

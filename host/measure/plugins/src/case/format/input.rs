@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::backend::{Candidates, Earlier, Media, Message, Part, Prompt, Role, Sample, Turn};
-use crate::backend::{Sampling, Settings};
+use crate::backend::{
+    Candidates, Earlier, Media, Message, Part, Prompt, Role, Sample, Sampling, Settings, Turn,
+};
 use crate::scorer::{Count, CountSource, Exchange};
 
 /// `sample.json`.
@@ -181,28 +182,21 @@ impl SampleFile {
     /// As the plugin receives it; `read` returns the files that it refers to. `None` if one is
     /// missing.
     pub fn sample(self, read: &mut Read<'_>) -> Option<Sample> {
+        let prompt = match self.prompt {
+            PromptFile::Text(text) => Prompt::Text(text),
+            PromptFile::Tokens(tokens) => Prompt::Tokens(tokens),
+            PromptFile::Messages(messages) => {
+                let messages = messages.into_iter().map(|message| message.message(read));
+                Prompt::Messages(messages.collect::<Option<_>>()?)
+            }
+            PromptFile::Embedding(texts) => Prompt::Embedding(texts),
+            PromptFile::Ranking(texts) => {
+                Prompt::Ranking(Candidates { query: texts.query, documents: texts.documents })
+            }
+        };
+        // A backend gets samples whose history stands in front of them.
         Some(Sample {
-            id: self.id,
-            prompt: match self.prompt {
-                PromptFile::Text(text) => Prompt::Text(text),
-                PromptFile::Tokens(tokens) => Prompt::Tokens(tokens),
-                PromptFile::Messages(messages) => Prompt::Messages(
-                    messages
-                        .into_iter()
-                        .map(|message| message.message(read))
-                        .collect::<Option<_>>()?,
-                ),
-                PromptFile::Embedding(texts) => Prompt::Embedding(texts),
-                PromptFile::Ranking(texts) => {
-                    Prompt::Ranking(Candidates { query: texts.query, documents: texts.documents })
-                }
-            },
-            // A backend gets samples whose history stands in front of them.
-            after: Vec::new(),
-            recorded_answer: None,
             audio_duration: self.audio_duration,
-            recorded_duration: None,
-            further: None,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             reference: self.reference.map(|reference| reference.to_string()),
@@ -211,6 +205,7 @@ impl SampleFile {
             arrival: self.arrival,
             adapter: self.adapter,
             parameters: self.parameters.map(|fields| Value::Object(fields).to_string()),
+            ..Sample::bare(&self.id, prompt)
         })
     }
 }
@@ -316,8 +311,6 @@ impl SettingsFile {
     pub fn settings(self) -> Settings {
         let sampling = self.sampling;
         Settings {
-            model: self.model,
-            streaming: self.streaming,
             output_tokens: self.output_tokens,
             min_output_tokens: self.min_output_tokens,
             ignore_eos: self.ignore_eos,
@@ -334,7 +327,7 @@ impl SettingsFile {
             },
             extra_body: self.extra_body.map(|extra| Value::Object(extra).to_string()),
             prepared: self.prepared.into_bytes(),
-            further: None,
+            ..Settings::bare(&self.model, self.streaming)
         }
     }
 }
