@@ -84,6 +84,23 @@ impl Default for Sampling {
     }
 }
 
+impl Prompt {
+    /// The samples whose answers stand in its own messages.
+    pub fn quotes(&self) -> Vec<&str> {
+        let messages = match self {
+            Prompt::Messages(messages) => messages,
+            Prompt::Continuation(next) => &next.messages,
+            _ => return Vec::new(),
+        };
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        let quoted = parts.filter_map(|part| match part {
+            Part::Answer(of) => Some(of.as_str()),
+            _ => None,
+        });
+        quoted.collect()
+    }
+}
+
 impl Sample {
     pub fn bare(id: &str, prompt: Prompt) -> Self {
         Sample {

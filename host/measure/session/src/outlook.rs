@@ -30,7 +30,7 @@ use crate::prepare::gather::{Gathering, Whole, policy};
 use crate::prepare::{Drawing, Writer, amount, plan_broken, salt, spares};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
-use crate::sessions::graph::{Graph, quotes};
+use crate::sessions::graph::Graph;
 use crate::sessions::history::{ReplyContent, text_message};
 use runs::folder::{FolderError, RunFolder};
 use tally::Tally;
@@ -254,7 +254,7 @@ impl<'r> Looking<'r> {
             && history.is_none_or(|history| history.recorded == history.answers);
         let pending = PendingRequest::of_session(index, composed);
         let mut request = self.write(pending, Some(given));
-        let needs_answers = history.is_some() || !quotes(&given.prompt).is_empty();
+        let needs_answers = history.is_some() || !given.prompt.quotes().is_empty();
         request.is_estimate = needs_answers && !is_known && self.question.answers.is_empty();
         request
     }

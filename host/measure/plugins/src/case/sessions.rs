@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::backend::{Part, Point, Prompt, Sample};
+use crate::backend::{Point, Prompt, Sample};
 
 /// The most samples of a session in a run.
 const MOST: usize = 100_000;
@@ -77,17 +77,7 @@ fn parent(sample: &Sample) -> Option<&str> {
 
 /// An answer must be there when the sample is due: the sample or its predecessor waits for it.
 fn answers(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<String> {
-    let messages = match &sample.prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        _ => return None,
-    };
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    let mut quoted = parts.filter_map(|part| match part {
-        Part::Answer(of) => Some(of.as_str()),
-        _ => None,
-    });
-    let early = quoted.find(|of| {
+    let early = sample.prompt.quotes().into_iter().find(|of| {
         let mut one = Some(sample);
         while let Some(waiting) = one {
             if waits_for(waiting, of) {
@@ -107,7 +97,7 @@ fn answers(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Continuation, Dependency, Message, Role};
+    use crate::backend::{Continuation, Dependency, Message, Part, Role};
     use crate::case::format::SampleFile;
 
     fn sample(id: &str, prompt: Prompt, after: &[&str]) -> Sample {

@@ -15,7 +15,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{DrawnSession, Request};
-use crate::sessions::graph::quotes;
 use model::units::Nanos;
 use plugins::backend::{Continuation, Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
@@ -304,7 +303,7 @@ fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)
         let sample = &request.given;
         if let Some(before) = before {
             let continues = matches!(&sample.prompt, Prompt::Continuation(next) if next.parent == before.given.id);
-            if !continues || !is_after(sample, &before.given) || !quotes(&sample.prompt).is_empty()
+            if !continues || !is_after(sample, &before.given) || !sample.prompt.quotes().is_empty()
             {
                 let what = "this format holds only linear conversations, and this session forks, joins or starts over";
                 return Err(fault(sample, what));

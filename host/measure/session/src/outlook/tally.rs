@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::{DrawnSession, PLACEHOLDER, Question, Request, shown};
-use crate::sessions::graph::quotes;
 use crate::stages::treatment;
 use model::arrival::{Arrival, Think};
 use model::hex;
@@ -298,7 +297,7 @@ fn recorded_times(drawn: &DrawnSession) -> Option<Vec<(f64, f64)>> {
 
 /// The samples whose answers a sample's prompt needs.
 fn answers(sample: &Sample) -> Vec<&str> {
-    let mut needed = quotes(&sample.prompt);
+    let mut needed = sample.prompt.quotes();
     if let Prompt::Continuation(next) = &sample.prompt {
         needed.push(&next.parent);
     }

@@ -144,7 +144,7 @@ impl Graph {
                 }
                 _ => None,
             };
-            for quoted in quotes(&sample.prompt) {
+            for quoted in sample.prompt.quotes() {
                 let Some(&parent) = positions.get(quoted) else {
                     return Err(format!(
                         "sample `{}` holds the answer to `{quoted}`, which did not come before it in its session",
@@ -245,7 +245,7 @@ impl Graph {
             let id = self.nodes[node].sample.id.clone();
             let needing = (0..self.nodes.len()).filter(|other| {
                 let other = &self.nodes[*other];
-                other.continues == Some(node) || quotes(&other.sample.prompt).contains(&id.as_str())
+                other.continues == Some(node) || other.sample.prompt.quotes().contains(&id.as_str())
             });
             let needing = needing.collect();
             self.drop_all(needing, &mut steps.dropped);
@@ -365,7 +365,7 @@ impl Graph {
         let mut sample = self.nodes[node].sample.clone();
         sample.prompt = self.beginnings.whole(node, |at| &self.nodes[at].sample.prompt);
         let quoted: Vec<String> =
-            quotes(&sample.prompt).iter().map(|id| (*id).to_owned()).collect();
+            sample.prompt.quotes().iter().map(|id| (*id).to_owned()).collect();
         self.nodes[node].state = State::Sent;
         let mut answers = HashMap::new();
         // Those whose answers this one needs, once for each need.
@@ -459,21 +459,6 @@ fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usi
         }
     }
     false
-}
-
-/// The samples whose answers stand in a prompt's own messages.
-pub(crate) fn quotes(prompt: &Prompt) -> Vec<&str> {
-    let messages = match prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        _ => return Vec::new(),
-    };
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    let quoted = parts.filter_map(|part| match part {
-        Part::Answer(of) => Some(of.as_str()),
-        _ => None,
-    });
-    quoted.collect()
 }
 
 fn fill(prompt: &mut Prompt, answers: &HashMap<String, String>) {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Graph, State, Steps, each_part, quotes};
+use super::{Graph, State, Steps, each_part};
 use crate::pending::ComposedSample;
 use model::units::Nanos;
 use plugins::backend::{Part, Point, Prompt, Role, Sample};
@@ -148,7 +148,7 @@ impl Graph {
             if node.state != State::Waiting {
                 continue;
             }
-            let has_history = node.continues.is_some() || !quotes(&node.sample.prompt).is_empty();
+            let has_history = node.continues.is_some() || !node.sample.prompt.quotes().is_empty();
             if is_primer || has_history || node.needed > 0 {
                 let composed = self.compose(position)?;
                 if is_primer {
