@@ -182,8 +182,7 @@ pub(crate) fn store(path: &Path, bytes: &[u8]) -> Result<(), HubError> {
         .map_err(disk)
 }
 
-/// Downloads the missing part of a file, over as many connections as it takes. Returns the file's
-/// length.
+/// Downloads a file's missing part, over as many connections as it takes. Returns its length.
 fn complete(
     client: &Client,
     path: &str,

@@ -26,8 +26,7 @@ const REDIRECTS: usize = 10;
 const CONNECT: Duration = Duration::from_secs(20);
 /// The time that an answer's head may take, and each piece of its body.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The least that must come of a body in [`WHILE`], in bytes: whoever sends a byte a minute sends
-/// for ever.
+/// The least that must come of a body in [`WHILE`], in bytes, so that none lasts for ever.
 const LEAST: u64 = 64 << 10;
 /// The time that a slow server is waited for. Tests wait for nobody.
 const WHILE: Nanos = Nanos(if cfg!(test) { 300_000_000 } else { 60_000_000_000 });
@@ -47,8 +46,7 @@ pub struct Client {
 /// An answer to a question, after redirects.
 pub(crate) struct Answer {
     pub(crate) response: Response<ureq::Body>,
-    /// The heads of the answers that the hub itself gave on the way, and of the last one if it was
-    /// the hub's.
+    /// The heads of the hub's own answers on the way, and of the last one if it was the hub's.
     pub(crate) of_hub: Vec<HeaderMap>,
     /// The host that gave the last answer.
     pub(crate) host: String,
@@ -64,8 +62,7 @@ impl Answer {
         self.response.status().is_success()
     }
 
-    /// The whole body, of at most `most` bytes. Errors: the connection's, or that there is more, or
-    /// that it takes too long.
+    /// The whole body, of at most `most` bytes. Errors: the connection's, more bytes, or slowness.
     pub(crate) fn whole(&mut self, most: u64) -> io::Result<Vec<u8>> {
         let (clock, mut pace) = (Clock::start(), Pace::start());
         let mut body = self.response.body_mut().as_reader();

@@ -107,8 +107,7 @@ fn is_path(path: &str) -> bool {
     path.len() <= 1_000 && path.split('/').all(is_part)
 }
 
-/// Asks for the lengths and tags of files, in the order given. Fails if the facts of any file
-/// cannot be read; one error for each.
+/// Asks for files' lengths and tags, in order. Errors: one for each file that cannot be read.
 pub fn look(
     client: &Client,
     repository: &Repository,
@@ -218,8 +217,7 @@ fn each<I: Sync, T: Send>(
     if errors.is_empty() { Ok(made) } else { Err(errors) }
 }
 
-/// Turns an answer that is no file and no list into an error. The hub gives the reason in a field
-/// of its own.
+/// Turns an answer that is no file and no list into an error, by the hub's field for the reason.
 fn refused(
     client: &Client,
     answer: &Answer,
@@ -272,8 +270,7 @@ fn refused(
 }
 
 impl Listing {
-    /// The named files, or the fault of the names. Errors: for each that is not there, with the
-    /// nearest that is.
+    /// The named files. Errors: one for each that is not there, with the nearest that is.
     pub fn named(
         &self,
         repository: &Repository,

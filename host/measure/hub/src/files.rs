@@ -1,7 +1,6 @@
 //! Selection of a repository's files: tokenizer files and data files.
 
-/// True if a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its
-/// chat template, or the model's settings.
+/// True if a file belongs to a tokenizer: itself, its chat template, or the model's settings.
 pub fn is_of_tokenizer(path: &str) -> bool {
     decides_tokens(path) || ["config.json", "generation_config.json"].contains(&path)
 }

@@ -158,8 +158,7 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Call {
-    /// Returns the call as one request: the first of several, or the handshake of a WebSocket with
-    /// its messages as the body.
+    /// The call as one request: the first of several, or a WebSocket's handshake and messages.
     pub fn as_request(&self) -> Cow<'_, Request> {
         match self {
             Call::Request(request) | Call::Steps(Step { request, .. }) => Cow::Borrowed(request),
@@ -380,8 +379,7 @@ impl Dialect {
             .map_err(|error| PluginError::from_plugin(self.name(), error))
     }
 
-    /// Writes the call for a sample. `earlier` is the state that the last reply of its conversation
-    /// left.
+    /// Writes the call for a sample; `earlier` is the state that the last reply before it left.
     pub fn encode(
         &mut self,
         sample: &Sample,

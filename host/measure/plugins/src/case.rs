@@ -264,8 +264,7 @@ fn beside(case: &Path) -> impl Iterator<Item = String> {
 
 const CONTEXT: usize = 3;
 
-/// Compares the output with the files of a case; with `bless`, writes them instead. `None` means
-/// that the file must not exist.
+/// Compares the output with a case's files, or writes them (`bless`). `None`: no such file.
 fn compare(
     store: &mut Store,
     found: &[(&'static str, Option<String>)],

@@ -73,8 +73,7 @@ pub(super) fn describe_with(plugin: &Plugin, grants: Grants) -> Result<Info, Plu
     }
 }
 
-/// Returns the facts about a backend that a user sees before a run. Absent of other plugins, and of
-/// a backend that needs a configuration.
+/// The facts about a backend before a run; absent of others, and if it needs a configuration.
 pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> {
     if plugin.kind != Kind::Backend {
         return Ok(None);

@@ -4,8 +4,7 @@ use model::plugin::Limits;
 
 use wasmtime::ResourceLimiter;
 
-/// Core instances, linear memories and tables of one plugin's instance, which may be many modules
-/// (a Python guest has some forty).
+/// Core instances, memories and tables of a plugin's instance, which may be many modules.
 const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;

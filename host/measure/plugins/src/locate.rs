@@ -57,8 +57,7 @@ pub struct SearchPath {
     pub shipped: Shipped,
 }
 
-/// The bytes of a name, and their place: the path as given, else in the scenario's folder, the
-/// search path, or the shipped plugins.
+/// A name's bytes and their place: as given, by the scenario, in the search path, or shipped.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,

@@ -84,8 +84,7 @@ impl Host for Guest {
 }
 
 impl Guest {
-    /// Works on a few items at a time, while there is time and memory for the results. `size` is
-    /// the length of an item's text.
+    /// Works on a few items at a time, within time and memory; `size` is an item's text length.
     fn portions<I, T>(
         &self,
         items: &[I],

@@ -194,8 +194,7 @@ impl Recording {
         Arc::clone(&self.reading.counts)
     }
 
-    /// Serves clients until `stop` changes, and writes the rows. `tell` gets messages for people.
-    /// Returns the files of rows.
+    /// Serves clients until `stop` changes. `tell` gets messages for people. Returns the row files.
     pub fn run(
         self,
         listener: &TcpListener,

@@ -321,8 +321,7 @@ impl Reading {
         answer
     }
 
-    /// One id for each block of a prompt of `input` tokens, of which the text gives `tokens`.
-    /// Blocks beyond the text have ids of their own.
+    /// An id for each block of a prompt of `input` tokens; blocks beyond the text have their own.
     fn fitted(&self, number: u64, mut ids: Vec<u64>, tokens: u32, input: u32) -> Vec<u64> {
         // The last block may be partial, and then it is another one if the counts differ.
         if tokens != input {

@@ -22,8 +22,7 @@ pub enum RowsError {
     NoRow { path: PathBuf, line: u64, cause: String },
 }
 
-/// Gives each row of a file, with its offset and its length, except a last line that was cut.
-/// An error text of `each` names the row's fault.
+/// Gives each row with its offset and length, except a cut last line; `each` may name a fault.
 pub(crate) fn each(
     path: &Path,
     mut each: impl FnMut(Row, (u64, u32)) -> Result<(), String>,

@@ -61,8 +61,7 @@ struct Session<'r> {
 /// The place of a row: its session, file, offset and length.
 type Entry = (u64, u32, u64, u32);
 
-/// Gives each session of these files as a line, in the order in which they began. Returns their
-/// number.
+/// Gives each session as a line, in the order in which they began. Returns their number.
 pub fn sessions<E: From<RowsError>>(
     files: &[PathBuf],
     mut each: impl FnMut(&str) -> Result<(), E>,

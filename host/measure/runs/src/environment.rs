@@ -32,8 +32,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Gathers the facts. `descriptors` is the limit in force, `contract` the newest version of the
-    /// plugin contract.
+    /// Gathers the facts; `descriptors` is the limit in force, `contract` the newest version.
     pub fn look(
         command_line: impl IntoIterator<Item = String>,
         descriptors: Option<u64>,

@@ -226,8 +226,7 @@ impl RunFolder {
         self.read_if_there(Status::FILE)
     }
 
-    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
-    /// to the second, if known.
+    /// The run's origin in nanoseconds since 1970: exact if kept, else to the second, if known.
     pub fn origin(&self) -> Result<Option<u64>, FolderError> {
         if let Some(origin) = self.status()?.and_then(|status| status.origin) {
             return Ok(Some(origin));

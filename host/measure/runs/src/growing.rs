@@ -44,8 +44,7 @@ impl LineFile {
         Ok(LineFile { path, out, flushed: Nanos::ZERO, failed: None, count: 0, digest })
     }
 
-    /// Adds an entry of this instant; one without an instant is written out at once. After an error
-    /// nothing more is written.
+    /// Adds an entry; one without an instant is written out at once. Nothing after an error.
     pub(crate) fn write(&mut self, entry: &impl Serialize, at: Option<Nanos>) {
         if self.failed.is_none()
             && let Err(error) = self.add(entry, at)

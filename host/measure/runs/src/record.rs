@@ -229,8 +229,7 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, line: Vec::new() }
     }
 
-    /// The next line with its end; nothing at the end of the file. Fails if the file is damaged, or
-    /// ends within a line.
+    /// The next line with its end; `None` at the end. Fails if the file is damaged or cut.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         loop {

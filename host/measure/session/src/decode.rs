@@ -68,8 +68,7 @@ pub struct Decoder {
 /// The state that the decode threads of a run share.
 pub struct DecodeState {
     pub failures: FailureLimit,
-    /// The places of next requests. Its secrets are removed from messages of the server and the
-    /// plugin.
+    /// The places of next requests; its secrets are removed from the server's and plugin's texts.
     pub routes: Routes,
     /// Output tokens so far, for the progress line: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
@@ -121,8 +120,7 @@ impl Fault {
 }
 
 impl Decoder {
-    /// Decodes a reply's next batch of frames, or puts the exchange together if the request has
-    /// ended.
+    /// Decodes a reply's next batch of frames, or puts the exchange together once it has ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
         let sessions = &inbox.sessions;
         load::thread_group::trip("decode");
@@ -378,8 +376,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The backend's explanation of an error reply; a server may repeat the key, which plugins must
-    /// not see.
+    /// The backend's explanation of an error reply, without the key, which a server may repeat.
     fn explain(&mut self, (place, secrets): (u64, &Secrets), status: u16, body: &[u8]) -> Fault {
         match self.dialect.explain(status, &secrets.redact_bytes(body)) {
             Ok(refusal) => Fault::refused(Class::HttpStatus, refusal),

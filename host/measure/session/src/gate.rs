@@ -75,8 +75,7 @@ impl Gate {
         self.reach(Stage::Drained);
     }
 
-    /// Opens the gates of one process at the same stages. Returns false, and opens no start, if a
-    /// run ended before all were ready.
+    /// Opens the gates of one process together; false, without a start, if a run ended before.
     pub fn open_together(gates: &[Gate]) -> bool {
         pollster::block_on(Gate::open_all(gates))
     }

@@ -86,8 +86,7 @@ pub enum OutlookError {
 }
 
 impl ResolvedRun {
-    /// Takes the targets as they are, without a question. Second, true if the model's name is a
-    /// placeholder.
+    /// Takes the targets as they are, unasked. Second, true if the model's name is a placeholder.
     pub fn unasked(self) -> (CheckedRun, bool) {
         let model = self.draft.target.model().map(str::to_owned);
         let is_placeholder = model.is_none();

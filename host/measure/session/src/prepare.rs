@@ -377,8 +377,7 @@ const STEP: usize = 64;
 /// The interval at which a waiting pacer checks for a stop of the run.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Time for which a plugin's call under way is waited for after the run was stopped; then it is
-/// left to itself.
+/// Time for which a plugin's call is waited for after a stop; then it is left to itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Requests in waiting, or whole sessions, in order.
@@ -425,8 +424,7 @@ impl<T: Stocked> Feed<T> {
         }
     }
 
-    /// Waits until this many requests are ready, or as many as may be, or all there are.
-    /// `each` is called now and then with the number that are ready.
+    /// Waits until this many are ready, or all that may be; `each` gets their number now and then.
     pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
         let mut state = lock(&self.stock.state);
         while !state.complete

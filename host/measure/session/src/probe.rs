@@ -53,8 +53,7 @@ pub struct Findings {
 }
 
 impl Prober {
-    /// Prepares to ask the first target of a scenario, with the backend that the user names, or
-    /// with the fitting ones.
+    /// Prepares to ask a scenario's first target, with the named backend or the fitting ones.
     pub fn new(source: Source, named: Option<&str>) -> Result<Self, Faults> {
         let service = service(&source).filter(|_| named.is_none());
         let own = named.or(service);
@@ -220,8 +219,7 @@ impl Prober {
         tries
     }
 
-    /// Asks questions that generate nothing: readiness, models, metrics. Returns the answer about
-    /// the models.
+    /// Asks questions that generate nothing. Returns the answer about the models.
     async fn controls<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -526,8 +524,7 @@ fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning)]) -> Shap
     shape
 }
 
-/// True if some field of the frames holds all of the text so far: it grows from frame to frame, up
-/// to the whole text.
+/// True if some field of the frames holds all of the text so far, up to the whole text.
 fn is_cumulative(frames: &Frames, text: &str) -> bool {
     let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for frame in frames.iter() {

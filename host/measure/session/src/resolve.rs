@@ -112,8 +112,7 @@ pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }
 
-/// The values in the plugins' configurations that a plugin's schema marks as secret. A plugin that
-/// does not load has none here: its run says so.
+/// The values that the plugins' schemas mark as secret; none of a plugin that does not load.
 pub fn marked_secrets(source: &Source) -> Vec<String> {
     let mut resolution = Resolution::new(source, BTreeMap::new());
     let Configuration { backend, dataset, scorers } = resolution.configured_alone();

@@ -266,8 +266,7 @@ struct Running<'r> {
 }
 
 impl<'r> Running<'r> {
-    /// Opens the plugins, and starts the threads behind this many workers, with at most this many
-    /// for decoding.
+    /// Opens the plugins, and starts the threads behind the workers, at most so many that decode.
     fn start(
         setup: Setup<'r>,
         (workers, decoders): (usize, usize),

@@ -86,8 +86,7 @@ pub struct Continuer {
 }
 
 impl Sessions {
-    /// For one run, with this many threads. If `waits`, replies stop while their first output is
-    /// looked at, as on a paused clock.
+    /// For this many threads. If `waits`, replies stop while their first output is looked at.
     pub fn new(
         announcer: Announcer<Item>,
         memory: Memory,
@@ -153,8 +152,7 @@ impl Sessions {
         })
     }
 
-    /// True if a reply whose first output is watched, or whose frames are answered, waits until
-    /// these were looked at.
+    /// True if a reply waits until its first output, or its answered frames, were looked at.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -233,8 +231,7 @@ impl Sessions {
         Ok(place)
     }
 
-    /// Fills the server's cache with the state of these lanes, whose instants coincide. Returns the
-    /// time until then.
+    /// Fills the server's cache with these lanes at one instant. Returns the time until then.
     pub fn prime(&self, trees: Vec<(u32, Tree)>, now: Nanos) -> Result<Nanos, RunError> {
         let primers = trees.iter().flat_map(|(_, tree)| &tree.entered.primers);
         let reach = primers.map(|primer| primer.lead).max().unwrap_or_default();
@@ -353,8 +350,7 @@ impl Continuer {
         written.collect()
     }
 
-    /// Writes the requests that a lane holds; while it warms up only as many as it may, each due at
-    /// once.
+    /// Writes the requests that a lane holds; while it warms up as many as it may, due at once.
     fn go_on(&mut self, place: &Place, at: Nanos) -> Vec<News<Item>> {
         let mut news = Vec::new();
         let mut session = lock(&place.session);

@@ -39,8 +39,7 @@ pub struct State {
     pub repositories: BTreeMap<String, BTreeMap<String, Contents>>,
     /// The token without which there are only refusals, and the hub's word for the reason.
     pub gate: Option<(String, &'static str)>,
-    /// The numbers of bytes after which a reply of the server for contents ends; one entry per
-    /// reply.
+    /// The bytes after which replies of the server for contents end; one entry per reply.
     pub cuts: Vec<usize>,
     /// True if the server for contents knows no ranges.
     pub knows_no_ranges: bool,

@@ -32,8 +32,7 @@ use model::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
-/// The number of frames that are passed to the decode thread together: each pass may wake it, which
-/// costs more than decoding a frame.
+/// Frames passed to the decode thread together: a pass may cost more than decoding a frame.
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
@@ -246,8 +245,7 @@ impl Reading {
         }
     }
 
-    /// True if the next token is overdue. As only the decode thread knows tokens, everything that
-    /// has arrived is decoded first.
+    /// True if the next token is overdue, once everything that has arrived is decoded.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();

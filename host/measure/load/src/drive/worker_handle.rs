@@ -112,8 +112,7 @@ impl Requests {
     }
 }
 
-/// The number of the worker with the fewest requests in flight, so that long replies do not delay
-/// others; equals take turns, by `turn`.
+/// The number of the worker with the fewest requests in flight; equals take turns, by `turn`.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);

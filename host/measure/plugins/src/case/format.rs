@@ -57,8 +57,7 @@ pub fn call(call: &Call) -> String {
     text
 }
 
-/// Bytes as lines of sixteen, each in hexadecimal digits and as ASCII, with a full stop for other
-/// bytes.
+/// Bytes as lines of sixteen: hexadecimal digits, and ASCII with a full stop for other bytes.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for line in bytes.chunks(16) {
@@ -264,8 +263,7 @@ fn sent(message: &SocketMessage) -> Value {
     }
 }
 
-/// Milliseconds to the nanosecond, the precision of a record: a difference of instants has
-/// meaningless digits.
+/// Milliseconds to the nanosecond, a record's precision: further digits mean nothing.
 fn nanoseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e6).round() / 1e6
 }

@@ -16,8 +16,7 @@ use plugins::PluginError;
 use plugins::backend::Backend;
 
 const MOST: usize = 16;
-/// The sleep of an idle decode thread. Waking up costs more than decoding, and all frames that
-/// arrive meanwhile are taken together.
+/// The sleep of an idle decode thread: waking up costs more than decoding.
 const REST: Duration = Duration::from_millis(1);
 /// Time for which a reply may wait before the next thread is called.
 const LATE: Nanos = Nanos(20_000_000);

@@ -48,8 +48,7 @@ fn too_many(dataset: &Dataset) -> PluginError {
     broken(dataset, what)
 }
 
-/// Returns when the samples that a load measures are due, in order. Goes through the sequence once,
-/// with the same calls as a run.
+/// Returns when a load's measured samples are due, in order, by one pass with a run's calls.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
     spares(&mut samples, load.warmup_requests(), || false)?;

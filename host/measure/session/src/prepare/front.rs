@@ -44,8 +44,7 @@ pub(super) fn put(
     }
 }
 
-/// Puts the run's instructions in front of a conversation, in one message with its own: many chat
-/// templates refuse a second one.
+/// Puts the instructions in one message with a conversation's own: templates refuse a second.
 fn instruct(prompt: &mut Prompt, system: &str) {
     match prompt {
         Prompt::Text(text) => {

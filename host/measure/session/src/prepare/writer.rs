@@ -240,8 +240,7 @@ impl Writer {
         (number % self.targets.len() as u64) as u32
     }
 
-    /// Returns true if a request forces the length of its answer: a backend whose API cannot say so
-    /// writes the same body either way.
+    /// True if a request forces its answer's length: else the body is the same either way.
     fn is_forced(&mut self, sample: &Sample, earlier: Option<&Earlier>, body: &[u8]) -> bool {
         if !self.plan.request.forces_length() {
             return false;

@@ -30,8 +30,7 @@ const AWS_TOKEN: &str = "AWS_SESSION_TOKEN";
 const AWS_REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
 impl Resolution<'_> {
-    /// Returns the secrets of requests, which nobody else may see, the plan's record of them, and
-    /// the names of the user's headers.
+    /// The secrets of requests, the plan's record of them, and the names of the user's headers.
     pub(super) fn secrets(
         &mut self,
         backend: Option<&Backend>,
@@ -80,8 +79,7 @@ impl Resolution<'_> {
         (secrets, planned, names)
     }
 
-    /// Returns the variables that may hold the key; the first that is set counts. It is the user's,
-    /// else the backend's and the usual one.
+    /// The variables that may hold the key, in order: the user's, or the backend's and the usual.
     fn sources(&mut self, credentials: &Credentials) -> Vec<String> {
         let mut variables = Vec::new();
         if matches!(credentials.scheme, Authentication::None) {

@@ -123,8 +123,7 @@ fn arrival_of(
     }
 }
 
-/// A ramp over the time that is set, else over the whole run: for its duration, or until that many
-/// requests are due.
+/// A ramp over its own time, else over the run: its duration, or until so many requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
     let [from, to] = [&ramp.from, &ramp.to].map(|end| value(end).unwrap_or(0.0));
     let shape = ramp.shape();
@@ -259,8 +258,7 @@ pub fn controls(scenario: &Scenario) -> Controls {
     }
 }
 
-/// The time between two readings of metrics pages: none, unless the scenario asks for the servers'
-/// metrics, or says whose pages to read.
+/// The time between readings of metrics pages; none unless metrics or a page are asked for.
 fn server_series(scenario: &Scenario) -> Option<Nanos> {
     let report = &scenario.report;
     match value(&report.server_series) {

@@ -16,8 +16,7 @@ use scenario::{Arrival, Entry, Load};
 /// Characters of a part of a description, at most: a name of a model, a dataset or a file.
 const PART: usize = 48;
 
-/// Keys of `[load]` that say how much load there is, and when; how long it lasts and from which
-/// seed makes it no other.
+/// Keys of `[load]` that say how much load there is, and when; not for how long, or the seed.
 const OF_LOAD: [&str; 11] = [
     "load.arrival",
     "load.rate",

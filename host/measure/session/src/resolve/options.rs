@@ -186,8 +186,7 @@ impl Resolution<'_> {
         kept
     }
 
-    /// Notes that the model ends its answers, or reports that the backend cannot express
-    /// `ignore-eos`.
+    /// Notes that the model ends its answers, or that the backend cannot express `ignore-eos`.
     fn without_ignore_eos(&mut self, dialect: &mut Dialect, inputs: Option<&Inputs>) {
         let source = self.source;
         if let (Some(entry), Some(inputs)) = (&source.scenario.request.ignore_eos, inputs) {

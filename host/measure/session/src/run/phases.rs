@@ -431,8 +431,7 @@ impl Phases<'_> {
         }
     }
 
-    /// The worker for a request: the least busy, but always the same for a conversation, whose
-    /// connection it holds.
+    /// The least busy worker for a request; for a conversation always the one with its connection.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
             Some(session) if self.run.plan.connection.reuse == Reuse::Session => {
@@ -444,8 +443,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Hands a request to a worker, or records why it is not sent. Returns true if it begins a
-    /// session.
+    /// Hands a request to a worker, or records why not. Returns true if it begins a session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
         let Item { mut prepared, request, entry } = item;

@@ -23,8 +23,7 @@ pub const MOST: usize = 100_000;
 pub struct Policy {
     pub history: History,
     pub after_failure: AfterFailure,
-    /// True if the dependency that is met last decides when a request is due: a lane's join begins
-    /// with the end of the last sub-agent.
+    /// True if the dependency met last decides: a lane's join begins with the last sub-agent's end.
     pub by_last: bool,
 }
 

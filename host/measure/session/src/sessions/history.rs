@@ -116,8 +116,7 @@ impl Drop for Conversation {
     }
 }
 
-/// The messages that a request adds to a conversation. Results of tools name the calls of a live
-/// answer.
+/// A request's messages for a conversation; results of tools name the calls of a live answer.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => return vec![text_message(Role::User, text)],

@@ -45,8 +45,7 @@ pub struct SizeLine {
 }
 
 impl Body {
-    /// The body that this head announces. Fails if the head contradicts itself, or the body cannot
-    /// be read.
+    /// The body that this head announces. Fails if it contradicts itself, or cannot be read.
     pub fn from_head(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body::Over);
