@@ -19,6 +19,22 @@ fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
     }
 }
 
+/// Runs a phase on a paused clock with replies that take `service` each.
+async fn run(
+    arrival: Arrival,
+    items: u32,
+    slots: Option<usize>,
+    duration: Option<Nanos>,
+    service: Duration,
+) -> Vec<(u32, Verdict, Nanos)> {
+    let think = if let Arrival::Closed { think, .. } = arrival { think } else { None };
+    let thinking = think.map(|think| Thinking { think, seed: 1, first: 0, step: 1 });
+    let capped = arrival.is_open() && slots.is_some();
+    let pacing = Pacing { duration, thinking, ..pacing(slots, true, capped) };
+    let due_times = arrival.due_times(1, Some(u64::from(items)), &Trace::default());
+    paced(&pacing, due_times, items, |_| service).await
+}
+
 /// Runs a phase on a paused clock; `service` is the time of the reply to an item.
 async fn paced(
     pacing: &Pacing,
@@ -64,6 +80,10 @@ fn thinking(ms: u64, spread: ThinkSpread) -> Option<Think> {
     Some(Think { time: Nanos(ms * MS), spread })
 }
 
+fn sent_at(sent: &[(u32, Verdict, Nanos)]) -> Vec<u64> {
+    sent.iter().map(|(_, _, at)| at.0 / MS).collect()
+}
+
 /// Returns the due and release times of each request in milliseconds.
 fn released(sent: &[(u32, Verdict, Nanos)]) -> Vec<(u64, u64)> {
     let times = sent.iter().map(|(_, verdict, _)| match verdict {
@@ -71,6 +91,59 @@ fn released(sent: &[(u32, Verdict, Nanos)]) -> Vec<(u64, u64)> {
         Verdict::NotSent { .. } => panic!("all are sent"),
     });
     times.collect()
+}
+
+fn are_sent_when_due(sent: &[(u32, Verdict, Nanos)]) -> bool {
+    sent.iter()
+        .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn constant_load_is_sent_when_due() {
+    let sent = run(Arrival::Constant { rate: 100.0 }, 4, None, None, Duration::from_secs(9)).await;
+    assert_eq!(sent_at(&sent), [0, 10, 20, 30]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cap_shows_as_queueing() {
+    let sent = run(Arrival::Inf, 4, Some(2), None, Duration::from_millis(50)).await;
+    assert_eq!(released(&sent), [(0, 0), (0, 0), (0, 50), (0, 50)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_that_found_no_slot_is_on_record() {
+    let arrival = Arrival::Constant { rate: 10.0 };
+    let second = Some(Nanos(1000 * MS));
+    let sent = run(arrival, 99, Some(1), second, Duration::from_millis(450)).await;
+    let verdicts: Vec<bool> =
+        sent.iter().map(|(_, verdict, _)| matches!(verdict, Verdict::Send(_))).collect();
+    assert_eq!(verdicts.len(), 10, "every request due within the second");
+    assert_eq!(verdicts.iter().filter(|sent| **sent).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_loop_sends_when_a_user_is_free() {
+    let arrival = closed(2, None);
+    let sent = run(arrival, 99, Some(2), Some(Nanos(1000 * MS)), Duration::from_millis(400)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 400, 400, 800, 800]);
+    assert!(are_sent_when_due(&sent));
+}
+
+/// Two users, answers of 400 ms, 100 ms of thinking: each sends, and is due, every 500 ms.
+#[tokio::test(start_paused = true)]
+async fn users_think_before_their_next_request() {
+    let arrival = closed(2, thinking(100, ThinkSpread::Constant));
+    let sent = run(arrival, 5, Some(2), None, Duration::from_millis(400)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 500, 500, 1000]);
+    assert!(are_sent_when_due(&sent));
+}
+
+/// Nobody begins to think before an answer, and a phase ends while its users think.
+#[tokio::test(start_paused = true)]
+async fn phase_ends_while_users_think() {
+    let arrival = closed(3, thinking(700, ThinkSpread::Constant));
+    let sent = run(arrival, 99, Some(3), Some(Nanos(1000 * MS)), Duration::from_millis(200)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 0, 900, 900, 900]);
 }
 
 /// A user's pauses are its own: drawn for its number and its turn, whoever is answered first. The
@@ -115,9 +188,7 @@ async fn cap_holds_a_ramp_back() {
             length: Nanos(2000 * MS),
         },
     };
-    let due_times = arrival.due_times(1, Some(5), &Trace::default());
-    let one = pacing(Some(1), true, true);
-    let sent = paced(&one, due_times, 5, |_| Duration::from_millis(700)).await;
+    let sent = run(arrival, 5, Some(1), None, Duration::from_millis(700)).await;
     // t² requests are due until t; the third and later wait for the previous request.
     assert_eq!(released(&sent), [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
 }

@@ -63,6 +63,40 @@ fn ms(count: u64) -> Nanos {
 }
 
 #[tokio::test(start_paused = true)]
+async fn turn_is_due_after_its_think_time() {
+    let due_times = Arrival::Constant { rate: 10.0 }.due_times(1, Some(2), &Trace::default());
+    let service = Duration::from_millis(70);
+    let open = pacing(None, true, false);
+    let seen = sessions(&open, due_times.take(2), (2, 3), service, ms(30)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        (0, 1, 100, 100),
+        (1, 0, 100, 100),
+        (0, 2, 200, 200),
+        (1, 1, 200, 200),
+        (1, 2, 300, 300),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_has_one_session_at_a_time() {
+    let due_times = closed(2, None).due_times(1, None, &Trace::default());
+    let service = Duration::from_millis(40);
+    let seen = sessions(&pacing(Some(2), true, false), due_times, (3, 2), service, ms(60)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        (1, 0, 0, 0),
+        (0, 1, 100, 100),
+        (1, 1, 100, 100),
+        // The first user is free when its second turn is answered.
+        (2, 0, 140, 140),
+        (2, 1, 240, 240),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn per_request_user_sends_the_next_due_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
@@ -85,6 +119,15 @@ async fn followers_wait_for_the_cap_too() {
     let one = pacing(Some(1), true, true);
     let seen = sessions(&one, due_times, (2, 2), service, ms(0)).await;
     assert_eq!(seen, [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_after_the_end() {
+    let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
+    let limited = Pacing { duration: Some(ms(250)), ..pacing(None, true, false) };
+    let seen = sessions(&limited, due_times, (1, 9), Duration::from_millis(50), ms(50)).await;
+    let due: Vec<u64> = seen.iter().map(|(_, _, due, _)| *due).collect();
+    assert_eq!(due, [0, 100, 200]);
 }
 
 /// A user that thinks until after the end begins nothing more; its requests are due afterwards.

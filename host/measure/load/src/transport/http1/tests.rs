@@ -82,17 +82,36 @@ async fn replies_of_every_form() {
 #[tokio::test]
 async fn broken_replies_state_the_cause() {
     for (reply, what) in [
+        ("", "closed before a reply arrived"),
+        ("HTTP/1.1 200 OK\r\ncontent-le", "in the middle of the reply's head"),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not HTTP/1.1"),
         ("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64", "is HTTP/2, not HTTP/1.1; use --http 2"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc", "2 bytes before"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            "before the reply's last chunk",
+        ),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n", "has no valid size"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "the transfer coding `gzip, chunked`",
+        ),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n",
             "the transfer coding `chunked,chunked`",
         ),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: x\u{e9}\r\n\r\n", "the transfer coding `x\u{e9}`"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde", "content-length is not a number"),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcde",
             "or there are several",
         ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "both a content-length and a transfer-encoding",
+        ),
+        ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n", "is not HTTP/1.1"),
+        ("HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
         ("HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
     ] {
         let (seen, again) = see(reply).await;
@@ -100,6 +119,12 @@ async fn broken_replies_state_the_cause() {
         assert!(error.contains(what), "{reply}: {error}");
         assert!(!again, "{reply}");
     }
+    let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 17));
+    let (seen, _) = exchange(endless.as_bytes(), 1 << 12).await;
+    assert!(seen.unwrap_err().contains("longer than 64 KiB"));
+    let fields = "a: b\r\n".repeat(200);
+    let (seen, _) = see(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).await;
+    assert!(seen.unwrap_err().contains("more than 128 fields"));
     // Whole, but too long, in one read.
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(65 << 10));
     let (seen, _) = exchange(long.as_bytes(), long.len()).await;
@@ -107,10 +132,13 @@ async fn broken_replies_state_the_cause() {
 }
 
 #[tokio::test]
-async fn sixteen_interim_replies_are_skipped() {
+async fn endless_interim_replies_are_refused() {
     let few = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16);
     let whole = format!("{few}HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na");
     assert_eq!(see(&whole).await, answered(200, "a", true));
+    let (seen, again) = see(&few.repeat(100)).await;
+    assert!(seen.unwrap_err().contains("more than 16 interim replies"));
+    assert!(!again);
 }
 
 #[tokio::test]
@@ -134,6 +162,17 @@ async fn body_is_read_up_to_the_kept_size() {
     let (seen, ()) = tokio::join!(ask, serve);
     let (head, body) = seen.unwrap();
     assert_eq!((head.status, body.len()), (500, 1 << 20));
+}
+
+/// Bytes that follow a reply belong to no request, so the connection is not used again.
+#[tokio::test]
+async fn surplus_bytes_close_the_connection() {
+    let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
+    assert_eq!(exchange(reply.as_bytes(), reply.len()).await, answered(200, "a", false));
+    let (mut connection, mut server) = connect();
+    server.write_all(b"HTTP/1.1 408 Too late\r\n\r\n").await.unwrap();
+    let usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
+    assert!(!usable, "it spoke before it was asked");
 }
 
 /// A server may refuse before it has read everything.
