@@ -11,7 +11,6 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use std::io::Write;
 
 use super::ExportError;
 use super::schema::{Head, Type, item};
@@ -31,7 +30,8 @@ enum Cells {
 }
 
 /// The rows that were not handed on yet. Cells are added from left to right.
-pub(crate) struct Batch {
+pub(crate) struct Batch<'w> {
+    sink: Sink<'w>,
     schema: SchemaRef,
     cells: Vec<Cells>,
     next: usize,
@@ -45,8 +45,8 @@ pub(crate) fn fitting(number: u64) -> Option<i64> {
     i64::try_from(number).ok()
 }
 
-impl Batch {
-    pub(crate) fn new(schema: SchemaRef, heads: &[Head]) -> Self {
+impl<'w> Batch<'w> {
+    pub(crate) fn new(sink: Sink<'w>, schema: SchemaRef, heads: &[Head]) -> Self {
         let cells = heads.iter().map(|head| match head.kind {
             Type::Text => Cells::Text(StringBuilder::new()),
             Type::Flag => Cells::Flag(BooleanBuilder::new()),
@@ -54,7 +54,7 @@ impl Batch {
             Type::Number => Cells::Number(Float64Builder::new()),
             Type::Wholes => Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item())),
         });
-        Batch { cells: cells.collect(), schema, next: 0, rows: 0, bytes: 0 }
+        Batch { sink, cells: cells.collect(), schema, next: 0, rows: 0, bytes: 0 }
     }
 
     fn next(&mut self) -> &mut Cells {
@@ -119,14 +119,14 @@ impl Batch {
     }
 
     /// Ends a row, and hands the batch on if it is full.
-    pub(crate) fn end<W: Write + Send>(&mut self, sink: &mut Sink<W>) -> Result<(), ExportError> {
+    pub(crate) fn end(&mut self) -> Result<(), ExportError> {
         debug_assert_eq!(self.next, self.cells.len(), "a row has a cell a column");
         self.next = 0;
         self.rows += 1;
-        if self.rows >= ROWS || self.bytes >= BYTES { self.flush(sink) } else { Ok(()) }
+        if self.rows >= ROWS || self.bytes >= BYTES { self.flush() } else { Ok(()) }
     }
 
-    pub(crate) fn flush<W: Write + Send>(&mut self, sink: &mut Sink<W>) -> Result<(), ExportError> {
+    fn flush(&mut self) -> Result<(), ExportError> {
         if self.rows == 0 {
             return Ok(());
         }
@@ -141,6 +141,11 @@ impl Batch {
         });
         let batch = RecordBatch::try_new(self.schema.clone(), arrays.collect())?;
         (self.rows, self.bytes) = (0, 0);
-        sink.write(&batch)
+        self.sink.write(&batch)
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(), ExportError> {
+        self.flush()?;
+        self.sink.finish()
     }
 }

@@ -1,11 +1,8 @@
 //! The table of output events: a row for each piece of each answer.
 
-use std::io::Write;
-
 use super::batch::Batch;
 use super::requests::outputs;
 use super::schema::{Head, Type};
-use super::sink::Sink;
 use super::{ExportError, Run};
 use model::exchange::Kind;
 use model::units::Nanos;
@@ -37,11 +34,7 @@ pub(crate) fn heads() -> Vec<Head> {
     ]
 }
 
-pub(crate) fn write<W: Write + Send>(
-    run: &Run<'_>,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
-) -> Result<(), ExportError> {
+pub(crate) fn write(run: &Run<'_>, batch: &mut Batch<'_>) -> Result<(), ExportError> {
     let itl = metric::by_name(metric::ITL);
     for exchange in run.folder.read()? {
         let exchange = exchange?;
@@ -66,7 +59,7 @@ pub(crate) fn write<W: Write + Send>(
             let is_sample = event.bytes > 0 && pieces > 1;
             let gap = gaps.next_if(|(at, _)| is_sample && *at == event.at);
             batch.number(gap.map(|(_, gap)| gap));
-            batch.end(sink)?;
+            batch.end()?;
         }
     }
     Ok(())
@@ -85,16 +78,12 @@ fn gaps(metric: &Metric, row: &Row<'_>) -> Vec<(Nanos, f64)> {
 
 fn word(kind: Kind) -> &'static str {
     match kind {
-        Kind::Role => "role",
         Kind::Text => "text",
         Kind::Reasoning => "reasoning",
         Kind::Tool => "tool",
-        Kind::Usage => "usage",
-        Kind::Finish => "finish",
-        Kind::Failure => "failure",
-        Kind::End => "end",
         Kind::Vector => "vector",
         Kind::Order => "order",
         Kind::Audio => "audio",
+        other => unreachable!("{other:?} is no output"),
     }
 }

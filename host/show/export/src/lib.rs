@@ -46,13 +46,13 @@ use sink::Sink;
 model::names! {
     /// A table of a run.
     pub enum Table {
-        /// A row for each request.
+        /// A row for each request, in the order in which they ended.
         Requests = "requests",
-        /// A row for each output event.
+        /// A row for each output event of each request.
         Events = "events",
-        /// A row for each figure.
+        /// A row for each figure, with its 95 % interval and its definition.
         Summary = "summary",
-        /// A row for each value of a series over time.
+        /// A row for each value over time: throughput, load, failures, devices.
         Series = "series",
     }
 }
@@ -104,8 +104,7 @@ struct Run<'a> {
     reported: Reported,
 }
 
-/// Writes a table of these runs, run by run, in the order of their records. Fails if a run cannot
-/// be read, or the table cannot be written.
+/// Writes a table of these runs, run by run, in the order of their records.
 pub fn write(
     out: impl Write + Send,
     form: Form,
@@ -115,18 +114,16 @@ pub fn write(
     let runs = read(folders)?;
     let heads = table.heads(form);
     let schema = schema::schema(table, &heads, &runs)?;
-    let mut sink = Sink::open(out, form, &schema)?;
-    let mut batch = Batch::new(schema, &heads);
+    let mut batch = Batch::new(Sink::open(out, form, &schema)?, schema, &heads);
     for run in &runs {
         match table {
-            Table::Requests => requests::write(run, form, &mut batch, &mut sink),
-            Table::Events => events::write(run, &mut batch, &mut sink),
-            Table::Summary => summary::write(run, &mut batch, &mut sink),
-            Table::Series => series::write(run, &mut batch, &mut sink),
+            Table::Requests => requests::write(run, form, &mut batch),
+            Table::Events => events::write(run, &mut batch),
+            Table::Summary => summary::write(run, &mut batch),
+            Table::Series => series::write(run, &mut batch),
         }?;
     }
-    batch.flush(&mut sink)?;
-    sink.finish()
+    batch.finish()
 }
 
 fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {

@@ -36,8 +36,7 @@ pub enum Signal {
     Metrics,
 }
 
-/// Writes spans or metrics of these runs, run by run. Fails if a run cannot be read or has no date,
-/// or the documents cannot be written.
+/// Writes spans or metrics of these runs. Fails if a run has no date.
 pub fn write(
     mut out: impl Write,
     signal: Signal,
@@ -362,11 +361,8 @@ const EACH: &[f64] = &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 
 type Kind = (&'static str, &'static str, &'static str, &'static [f64]);
 
 const DURATION: usize = 0;
-
 const USAGE: usize = 1;
-
 const FIRST_CHUNK: usize = 2;
-
 const EACH_CHUNK: usize = 3;
 
 const KINDS: [Kind; 4] = [

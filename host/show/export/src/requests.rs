@@ -1,10 +1,7 @@
 //! The table of requests: a row for each, warmup included, in the order in which they ended.
 
-use std::io::Write;
-
 use super::batch::Batch;
 use super::schema::{Head, Type};
-use super::sink::Sink;
 use super::{ExportError, Form, Run};
 use model::exchange::{Event, Exchange};
 use report::row::{Column, Kind, Row, Value, columns};
@@ -79,12 +76,7 @@ pub(crate) fn outputs(exchange: &Exchange) -> impl Iterator<Item = Event> {
     exchange.events.iter().filter(|event| event.kind.is_output())
 }
 
-pub(crate) fn write<W: Write + Send>(
-    run: &Run<'_>,
-    form: Form,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
-) -> Result<(), ExportError> {
+pub(crate) fn write(run: &Run<'_>, form: Form, batch: &mut Batch<'_>) -> Result<(), ExportError> {
     for exchange in run.folder.read()? {
         let exchange = exchange?;
         let row = Row::new(&run.facts, &exchange);
@@ -102,12 +94,12 @@ pub(crate) fn write<W: Write + Send>(
             let tokens = || outputs(&exchange).map(|event| event.tokens.map(u64::from));
             batch.wholes(has_reply.then(tokens));
         }
-        batch.end(sink)?;
+        batch.end()?;
     }
     Ok(())
 }
 
-fn cell(batch: &mut Batch, column: &Column, row: &Row<'_>) {
+fn cell(batch: &mut Batch<'_>, column: &Column, row: &Row<'_>) {
     let Some(value) = column.sample(row) else { return batch.null() };
     match (value, column.kind) {
         // An empty text has no meaning.

@@ -69,8 +69,7 @@ pub(crate) fn item() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Int64, true))
 }
 
-/// The schema of a table of these runs. Fails if a finding cannot be written as JSON, which none
-/// does.
+/// The schema of a table of these runs.
 pub(crate) fn schema(
     table: Table,
     heads: &[Head],

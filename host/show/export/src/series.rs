@@ -1,11 +1,8 @@
 //! The table of a run's values over time: a row for each value of each series. The series of a run
 //! depend on its measurements, so a series is a row's word and not a column.
 
-use std::io::Write;
-
 use super::batch::Batch;
 use super::schema::{Head, Type};
-use super::sink::Sink;
 use super::{ExportError, Run};
 use devices::{Reading, Recording};
 use model::units::Nanos;
@@ -39,12 +36,7 @@ struct Point<'a> {
     unit: &'static str,
 }
 
-fn put<W: Write + Send>(
-    run: &Run<'_>,
-    point: &Point<'_>,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
-) -> Result<(), ExportError> {
+fn put(run: &Run<'_>, point: &Point<'_>, batch: &mut Batch<'_>) -> Result<(), ExportError> {
     batch.text(Some(&run.label));
     batch.text(Some(point.series));
     batch.text(point.device);
@@ -52,14 +44,10 @@ fn put<W: Write + Send>(
     batch.instant(Some(point.span.1));
     batch.number(Some(point.value));
     batch.text(Some(point.unit).filter(|unit| !unit.is_empty()));
-    batch.end(sink)
+    batch.end()
 }
 
-pub(crate) fn write<W: Write + Send>(
-    run: &Run<'_>,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
-) -> Result<(), ExportError> {
+pub(crate) fn write(run: &Run<'_>, batch: &mut Batch<'_>) -> Result<(), ExportError> {
     let summary = &run.reported.summary;
     let grain = grain(summary.throughput.duration_s.unwrap_or(0.0));
     let course = Course::read(&run.facts, summary, grain, run.folder.read()?)?;
@@ -84,11 +72,11 @@ pub(crate) fn write<W: Write + Send>(
             let Some(value) = value else { continue };
             let (from, to) = course.span(place);
             let span = (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to));
-            put(run, &Point { series: &series, device: None, span, value, unit }, batch, sink)?;
+            put(run, &Point { series: &series, device: None, span, value, unit }, batch)?;
         }
     }
     match &run.facts.devices {
-        Some(recording) => write_devices(run, recording, batch, sink),
+        Some(recording) => write_devices(run, recording, batch),
         None => Ok(()),
     }
 }
@@ -109,11 +97,10 @@ const QUANTITIES: [Quantity; 9] = [
 ];
 
 /// Writes the readings of devices as they were taken, also before and after the measurement.
-fn write_devices<W: Write + Send>(
+fn write_devices(
     run: &Run<'_>,
     recording: &Recording,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
+    batch: &mut Batch<'_>,
 ) -> Result<(), ExportError> {
     let known = recording.facts.iter().flat_map(|facts| &facts.devices);
     let labels = known.enumerate().map(|(place, device)| device.label(place));
@@ -126,13 +113,13 @@ fn write_devices<W: Write + Send>(
                 if let Some(value) = read(reading) {
                     let device = Some(label.as_str());
                     let point = Point { series, device, span, value, unit };
-                    put(run, &point, batch, sink)?;
+                    put(run, &point, batch)?;
                 }
             }
         }
         if let Some(value) = sample.host_j {
             let point = Point { series: "host-energy", device: None, span, value, unit: "J" };
-            put(run, &point, batch, sink)?;
+            put(run, &point, batch)?;
         }
     }
     Ok(())

@@ -17,22 +17,29 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
 use super::{ExportError, Form};
-use report::csv::Line;
+use report::csv::line;
 
 /// Rows of a row group, at most.
 const ROWS: usize = 131_072;
 /// Bytes of a row group, as it is encoded, after which it is complete.
 const BYTES: usize = 32 << 20;
 
-pub(crate) enum Sink<W: Write + Send> {
-    Parquet(Box<ArrowWriter<W>>),
-    ArrowStream(StreamWriter<W>),
-    ArrowFile(FileWriter<W>),
-    Csv(W),
+type Out<'w> = Box<dyn Write + Send + 'w>;
+
+pub(crate) enum Sink<'w> {
+    Parquet(Box<ArrowWriter<Out<'w>>>),
+    ArrowStream(StreamWriter<Out<'w>>),
+    ArrowFile(FileWriter<Out<'w>>),
+    Csv(Out<'w>),
 }
 
-impl<W: Write + Send> Sink<W> {
-    pub(crate) fn open(mut out: W, form: Form, schema: &SchemaRef) -> Result<Self, ExportError> {
+impl<'w> Sink<'w> {
+    pub(crate) fn open(
+        out: impl Write + Send + 'w,
+        form: Form,
+        schema: &SchemaRef,
+    ) -> Result<Self, ExportError> {
+        let mut out: Out<'w> = Box::new(out);
         Ok(match form {
             Form::Parquet => {
                 let properties = properties(schema)?;
@@ -42,11 +49,7 @@ impl<W: Write + Send> Sink<W> {
             Form::ArrowStream => Sink::ArrowStream(StreamWriter::try_new(out, schema)?),
             Form::ArrowFile => Sink::ArrowFile(FileWriter::try_new(out, schema)?),
             Form::Csv => {
-                let mut line = Line::default();
-                for field in schema.fields() {
-                    line.cell(Some(field.name()));
-                }
-                line.end(&mut out)?;
+                line(&mut out, schema.fields().iter().map(|field| Some(field.name())))?;
                 Sink::Csv(out)
             }
         })
@@ -57,7 +60,8 @@ impl<W: Write + Send> Sink<W> {
             Sink::Parquet(writer) => writer.write(batch)?,
             Sink::ArrowStream(writer) => writer.write(batch)?,
             Sink::ArrowFile(writer) => writer.write(batch)?,
-            Sink::Csv(out) => lines(out, batch)?,
+            Sink::Csv(out) => (0..batch.num_rows())
+                .try_for_each(|row| line(out, batch.columns().iter().map(|own| cell(own, row))))?,
         }
         Ok(())
     }
@@ -73,8 +77,7 @@ impl<W: Write + Send> Sink<W> {
     }
 }
 
-/// Settings of Parquet. A table's words about its runs stand in the file's own metadata too,
-/// where readers that know no Arrow find it.
+/// Settings of Parquet. Readers that know no Arrow find the runs in the file's own metadata.
 fn properties(schema: &Schema) -> Result<WriterProperties, ExportError> {
     let mut about: Vec<KeyValue> = schema
         .metadata()
@@ -104,17 +107,6 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ExportError> {
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
     }
     Ok(properties.build())
-}
-
-fn lines(out: &mut impl Write, batch: &RecordBatch) -> Result<(), ExportError> {
-    for row in 0..batch.num_rows() {
-        let mut line = Line::default();
-        for column in batch.columns() {
-            line.cell(cell(column, row));
-        }
-        line.end(out)?;
-    }
-    Ok(())
 }
 
 /// A value as text; nothing where it is absent.

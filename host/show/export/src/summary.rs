@@ -1,10 +1,7 @@
 //! The table of figures: a row for each that was measured.
 
-use std::io::Write;
-
 use super::batch::Batch;
 use super::schema::{Head, Type};
-use super::sink::Sink;
 use super::{ExportError, Run};
 use result::figure::{Figure, WHOLE};
 use result::metric;
@@ -31,11 +28,7 @@ pub(crate) fn heads() -> Vec<Head> {
     ]
 }
 
-pub(crate) fn write<W: Write + Send>(
-    run: &Run<'_>,
-    batch: &mut Batch,
-    sink: &mut Sink<W>,
-) -> Result<(), ExportError> {
+pub(crate) fn write(run: &Run<'_>, batch: &mut Batch<'_>) -> Result<(), ExportError> {
     let summary = &run.reported.summary;
     for figure in Figure::all(summary) {
         let interval = figure.interval(summary);
@@ -46,7 +39,7 @@ pub(crate) fn write<W: Write + Send>(
         batch.number(interval.and_then(|bounds| bounds.low));
         batch.number(interval.and_then(|bounds| bounds.high));
         batch.text(definition(&figure));
-        batch.end(sink)?;
+        batch.end()?;
     }
     Ok(())
 }

@@ -62,8 +62,7 @@ pub(super) fn span(about: &About, exchange: &Exchange, trace: TraceId, span: Spa
     }
 }
 
-/// True of a request that depends on others or has others that depend on it. Any other request is
-/// a trace by itself.
+/// True of a request with dependences. Any other request is a trace by itself.
 pub(super) fn is_of_session(exchange: &Exchange) -> bool {
     !exchange.sample.parents.is_empty() || exchange.sample.descendants > 0
 }
@@ -79,8 +78,7 @@ pub(super) fn end(exchange: &Exchange) -> Nanos {
     last.map_or(exchange.due, |last| last.max(exchange.due))
 }
 
-/// The failure: its class, which is what `error.type` is for, and its message. Absent for an
-/// exchange that was cancelled on purpose.
+/// The failure's class and message; absent for an exchange that was cancelled on purpose.
 pub(super) fn failure(exchange: &Exchange) -> Option<(&'static str, &str)> {
     match &exchange.outcome {
         Outcome::Incomplete { class, message, .. } if *class != Class::Cancelled => {
