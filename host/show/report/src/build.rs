@@ -218,8 +218,7 @@ impl Build {
     }
 }
 
-/// The reason why a run is no measurement to go by, if so: by its findings, or because most of its
-/// requests failed for whatever reasons.
+/// The reason why a run is no measurement to go by: its findings, or mostly failed requests.
 pub fn invalid(summary: &Summary) -> Option<String> {
     if summary.verdict == Verdict::Invalid {
         let findings = summary.findings.iter();

@@ -158,8 +158,7 @@ const ROW: f64 = 40.0;
 /// The axis reaches at least so far to both sides.
 const LEAST: f64 = 0.01;
 
-/// The axis reaches at most this multiple of the shorter half of the intervals: an interval of few
-/// repeats may be very wide.
+/// The axis reaches at most this multiple of the shorter intervals: few repeats give wide ones.
 const FURTHEST: f64 = 2.0;
 
 #[derive(Clone, Debug, PartialEq)]

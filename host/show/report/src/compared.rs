@@ -265,8 +265,7 @@ impl Form {
     }
 }
 
-/// Writes the note that figures which follow the load vary by more than the assumed pace, from the
-/// least to the most.
+/// Writes the note on figures that follow the load and vary by more than is assumed.
 fn follows(pair: &Pair, variation: &Variation) -> String {
     let Variation::Assumed { share } = variation else { return String::new() };
     let more = pair.figures.iter().filter_map(|row| {
@@ -281,8 +280,7 @@ fn follows(pair: &Pair, variation: &Variation) -> String {
     })
 }
 
-/// Describes the source of the run-to-run variation where a side has several runs. `freedom` has
-/// the degrees of freedom of all sides together.
+/// Describes the source of the run-to-run variation; `freedom` counts all sides' degrees.
 fn source(baseline: usize, side: usize, freedom: usize) -> String {
     let degrees = |number: usize| number::plural(number as u64, "degree") + " of freedom";
     match (baseline, side) {

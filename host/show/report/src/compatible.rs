@@ -162,8 +162,7 @@ fn column<'a, T>(details: &[&'a Detail], of: impl Fn(&'a Detail) -> T) -> Vec<T>
     details.iter().map(|detail| of(detail)).collect()
 }
 
-/// An object of a result file in the notation of Python's `json.dumps`. A name that comes again has
-/// its value replaced, as in Python.
+/// An object as Python's `json.dumps` writes it; a repeated name replaces its value.
 #[derive(Default)]
 struct Object(Vec<(String, Value)>);
 
@@ -279,11 +278,11 @@ impl<'a> Rules<'a> {
             retokenized,
             rules: self,
         };
-        let mut last = None;
+        let mut seen_at: Option<(Nanos, Nanos)> = None;
         seen.chunks(&mut |at, _| {
-            seen_first(&mut last, at);
+            seen_at = Some((seen_at.map_or(at, |(first, _)| first), at));
         });
-        if let Some((first, end)) = last {
+        if let Some((first, end)) = seen_at {
             seen.first = Some(first).filter(|_| self.streamed);
             seen.end = Some(end);
         }
@@ -293,11 +292,6 @@ impl<'a> Rules<'a> {
         }
         seen
     }
-}
-
-/// Keeps the first and the last of the instants that come.
-fn seen_first(kept: &mut Option<(Nanos, Nanos)>, at: Nanos) {
-    *kept = Some((kept.map_or(at, |(first, _)| first), at));
 }
 
 impl ToolRequest<'_> {

@@ -33,25 +33,22 @@ pub fn csv<E: Borrow<Exchange>>(
 
 /// Writes the table's header. Errors: the errors of `out`.
 pub fn header(out: &mut impl Write) -> io::Result<()> {
-    let mut line = Line::default();
-    for column in columns() {
+    let names = columns().iter().map(|column| {
         let name = column.name;
-        line.cell(Some(match column.kind {
+        Some(match column.kind {
             Kind::Instant | Kind::Metric(Unit::Milliseconds, _) => format!("{name}-ms"),
             Kind::Metric(Unit::TokensPerSecond, _) => format!("{name}-tok-s"),
             _ => name.to_owned(),
-        }));
-    }
-    line.end(out)
+        })
+    });
+    line(out, names)
 }
 
 /// Writes the row of an exchange. Errors: the errors of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
     let row = Row::new(facts, exchange);
-    let mut line = Line::default();
-    for column in columns() {
-        let value = column.value(&row);
-        line.cell(value.map(|value| match (value, column.kind) {
+    let values = columns().iter().map(|column| {
+        Some(match (column.value(&row)?, column.kind) {
             (Value::Metric(value), Kind::Metric(Unit::Tokens | Unit::Requests, _)) => {
                 format!("{value}")
             }
@@ -59,52 +56,36 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
             (Value::Text(words), _) => words.into_owned(),
             (Value::Flag(flag), _) => flag.to_string(),
             (Value::Count(count), _) => count.to_string(),
-            (Value::Instant(at), _) => instant(at),
+            // Milliseconds with all their nanoseconds.
+            (Value::Instant(Nanos(at)), _) => {
+                format!("{}.{:06}", at / 1_000_000, at % 1_000_000)
+            }
             (Value::Requests(numbers), _) => {
                 numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
             }
-        }));
-    }
-    line.end(out)
+        })
+    });
+    line(out, values)
 }
 
-/// Milliseconds with all their nanoseconds.
-fn instant(at: Nanos) -> String {
-    format!("{}.{:06}", at.0 / 1_000_000, at.0 % 1_000_000)
+/// Writes a line of a table, in the rules above. Errors: the errors of `out`.
+pub fn line<V: Display>(
+    out: &mut impl Write,
+    values: impl Iterator<Item = Option<V>>,
+) -> io::Result<()> {
+    let cells = values.map(|value| value.map_or_else(String::new, |value| cell(&value)));
+    writeln!(out, "{}", cells.collect::<Vec<_>>().join(","))
 }
 
-/// A line of a table under way, in the rules above.
-#[derive(Default)]
-pub struct Line {
-    text: String,
-    begun: bool,
-}
-
-impl Line {
-    /// Adds a cell; an empty one for an absent value.
-    pub fn cell(&mut self, value: Option<impl Display>) {
-        if self.begun {
-            self.text.push(',');
-        }
-        self.begun = true;
-        let Some(value) = value else { return };
-        let mut value = plain(&value.to_string());
-        // A spreadsheet would take it for a formula.
-        let begins = value.trim_start().starts_with(['=', '+', '-', '@']);
-        if begins && value.parse::<f64>().is_err() {
-            value.insert(0, '\'');
-        }
-        if value.contains([',', '"']) {
-            self.text.push('"');
-            self.text.push_str(&value.replace('"', "\"\""));
-            self.text.push('"');
-        } else {
-            self.text.push_str(&value);
-        }
+fn cell(value: &impl Display) -> String {
+    let mut value = plain(&value.to_string());
+    // A spreadsheet would take it for a formula.
+    let begins = value.trim_start().starts_with(['=', '+', '-', '@']);
+    if begins && value.parse::<f64>().is_err() {
+        value.insert(0, '\'');
     }
-
-    /// Writes the line. Errors: the errors of `out`.
-    pub fn end(self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "{}", self.text)
+    if value.contains([',', '"']) {
+        value = format!("\"{}\"", value.replace('"', "\"\""));
     }
+    value
 }

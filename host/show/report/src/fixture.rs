@@ -52,12 +52,5 @@ pub(crate) fn finding(id: Id, severity: Severity, [seen, why, advice]: [&str; 3]
 }
 
 pub(crate) fn threshold(threshold: &str, held: bool, seen: f64) -> Checked {
-    Checked {
-        threshold: threshold.to_owned(),
-        seen: Some(seen),
-        infinite: false,
-        without_failures: None,
-        held,
-        because: None,
-    }
+    Checked { threshold: threshold.to_owned(), seen: Some(seen), held, ..Checked::default() }
 }

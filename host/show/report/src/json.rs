@@ -1,12 +1,10 @@
-//! The summary as JSON, indented. A figure that was not measured has no key. The schema is
-//! `schemas/summary.schema.json`.
+//! Documents as JSON. A figure that was not measured has no key.
 
 use model::clean;
-use result::summary::Summary;
+use serde::Serialize;
 
-/// The summary as indented JSON with a newline at its end. Errors: only if a value cannot be
-/// represented in JSON, which no summary contains.
-pub fn json(summary: &Summary) -> serde_json::Result<String> {
-    let json = serde_json::to_string_pretty(summary)?;
+/// A document as indented JSON with a newline at its end, without control characters.
+pub fn json(document: &impl Serialize) -> serde_json::Result<String> {
+    let json = serde_json::to_string_pretty(document)?;
     Ok(clean::json(&json).into_owned() + "\n")
 }

@@ -28,8 +28,7 @@ const PICTURES: usize = 2;
 
 const TILES: usize = 4;
 
-/// The page of these runs; there is at least one. The first one is the baseline; `compared` states
-/// the differences that are more than chance, and is present if there are several runs.
+/// The page of these runs, the first the baseline; `compared` is present for several runs.
 pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
     let mut page = Document::new("Benchmark result", run::title(runs));
     page.folders = runs.iter().map(|run| run.reported.folder.clone()).collect();

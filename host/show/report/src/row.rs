@@ -79,8 +79,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// True if the request met all of the run's objectives; `None` if the run has none, and for a
-    /// request of the warmup.
+    /// True if the request met all objectives; `None` without objectives, and in the warmup.
     fn is_good(&self) -> Option<bool> {
         let objectives = &self.facts.run.goodput;
         let keeps = |objective: &metric::Objective| {
@@ -127,8 +126,7 @@ impl Column {
     }
 }
 
-/// Every column, in the order of tables: a request's identity and times, its metrics in the order
-/// of the catalogue, and its other facts.
+/// Every column, in the order of tables: identity and times, metrics, other facts.
 pub fn columns() -> &'static [Column] {
     static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(all);
     &COLUMNS

@@ -11,8 +11,7 @@ use series::{Figure as Series, Name};
 
 pub(crate) const GIB: f64 = (1u64 << 30) as f64;
 
-/// The labels in the block, without the colon, and on the page. A form with an empty label leaves
-/// the row out.
+/// The labels in the block, without the colon, and on the page; an empty one hides the row.
 type Labels<'a> = [&'a str; 2];
 
 /// A row of a section in both forms.

@@ -294,16 +294,11 @@ fn watched() -> Client {
         ("decode-0", thread(0.2, None)),
     ];
     Client {
-        cleaning: None,
-        renewals: None,
-        plugin_overruns: Default::default(),
-        sessions: None,
         watched_s: 12.5,
         threads: threads.map(|(name, used)| (name.into(), used)).into(),
         decode_backlog: 120,
         decode_behind_ms: 4.25,
         longest_pause_ms: 11.0,
-        paused_s: 0.0,
         throttled_s: Some(0.0),
         clock_step_ms: Some(0.002),
         backlog: Some(Backlog {
@@ -313,11 +308,11 @@ fn watched() -> Client {
                 periods: 1,
                 seconds: 2.5,
                 from_to_s: vec![(3.0, 5.5)],
-                throttled_from_s: None,
-                late_s: None,
+                ..HeldBack::default()
             }),
         }),
         machine: Some(Machine { busy: 0.97, own: 0.55, stolen: 0.0, stolen_s: 0.03 }),
+        ..Client::default()
     }
 }
 

@@ -150,7 +150,9 @@ fn offered(block: &mut Block, run: &Run) {
 
 fn latencies(block: &mut Block, summary: &Summary) {
     block.section("End-to-End Latency");
-    block.line("Percentiles are of a:", closed_loop(summary));
+    let is_closed = summary.run.r#loop == Loop::Closed;
+    let closed = is_closed.then_some("closed loop, where slow periods get fewer requests");
+    block.line("Percentiles are of a:", closed);
     outcomes::failed(block, summary);
     block.distribution(summary, metric::E2E, "E2E Latency", MS);
     if !block.is_short {
@@ -195,12 +197,6 @@ fn sound(block: &mut Block, summary: &Summary) {
     block.figure("Sound in answers (s/s):", throughput.audio_s_per_s);
     block.distribution(summary, metric::INPUT_REAL_TIME_FACTOR, "Input Real-time Factor", ratio);
     block.figure("Sound in prompts (s/s):", throughput.input_audio_s_per_s);
-}
-
-/// Returns the remark that goes with percentiles of a closed loop.
-fn closed_loop(summary: &Summary) -> Option<&'static str> {
-    let is_closed = summary.run.r#loop == Loop::Closed;
-    is_closed.then_some("closed loop, where slow periods get fewer requests")
 }
 
 fn client(block: &mut Block, summary: &Summary) {

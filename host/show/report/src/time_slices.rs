@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::csv::Line;
+use crate::csv::line;
 use crate::document::{Fit, Table};
 use model::number::{count, fixed};
 use result::metric;
@@ -147,19 +147,10 @@ fn cell(text: &str, width: usize) -> String {
 /// Writes the slices as CSV: a header, then a row for each slice. A figure that was not measured is
 /// an empty cell. Errors: the errors of `out`.
 pub fn csv(out: &mut impl Write, slices: &TimeSlices) -> io::Result<()> {
-    let mut header = Line::default();
-    for column in &COLUMNS {
-        header.cell(Some(column.name));
-    }
-    header.end(out)?;
-    for slice in &slices.slices {
-        let mut line = Line::default();
-        for column in &COLUMNS {
-            line.cell((column.value)(slice).map(Value::exact));
-        }
-        line.end(out)?;
-    }
-    Ok(())
+    line(out, COLUMNS.iter().map(|column| Some(column.name)))?;
+    slices.slices.iter().try_for_each(|slice| {
+        line(out, COLUMNS.iter().map(|column| (column.value)(slice).map(Value::exact)))
+    })
 }
 
 #[cfg(test)]

@@ -262,8 +262,7 @@ fn provenance(page: &mut Document, card: &Card) {
     }
 }
 
-/// Room for a character of 11 pixels' height. Text is stretched to the room that it was given, so
-/// that it fits whatever font a reader has.
+/// Room for a character of 11 pixels' height; text is stretched to its room in any font.
 const CHARACTER: usize = 7;
 /// Pixels on either side of a text.
 const ASIDE: usize = 6;

@@ -70,17 +70,13 @@ pub struct Dot {
 }
 
 impl View {
-    /// Gathers the shown data of a run. `grain` is the span of time of its course. Errors: the
-    /// first error of reading.
-    pub fn read<E, X>(
+    /// Gathers the shown data of a run. `grain` is the span of time of its course.
+    pub fn read<X>(
         facts: &RunFacts,
         reported: &Reported,
         grain: Nanos,
-        exchanges: impl Iterator<Item = Result<E, X>>,
-    ) -> Result<View, X>
-    where
-        E: Borrow<Exchange>,
-    {
+        exchanges: impl Iterator<Item = Result<impl Borrow<Exchange>, X>>,
+    ) -> Result<View, X> {
         let mut gather = Gatherer::new(facts, reported, grain);
         for exchange in exchanges {
             gather.add(exchange?.borrow());

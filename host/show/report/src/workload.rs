@@ -20,8 +20,7 @@ const OUTPUT: &str = "output-tokens";
 pub struct Workload {
     /// The scenario's name.
     pub name: String,
-    /// The requests: where their contents come from, their lengths, their number, when they were
-    /// sent.
+    /// The requests: their origin, their lengths, their number, when they were sent.
     pub requests: Vec<Fact>,
     /// Engine, model and machines.
     pub machines: Vec<Fact>,
@@ -94,8 +93,7 @@ impl Workload {
     }
 }
 
-/// Puts workloads on a page, under that heading: their facts as rows, a column for each; facts that
-/// are the same for all are said once.
+/// Puts workloads on a page: their facts as a table, and once the facts that all share.
 pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) {
     if workloads.is_empty() {
         return;

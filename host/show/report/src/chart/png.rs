@@ -24,8 +24,7 @@ static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The picture of a drawing outside a page. Fails if the drawing is not SVG, or is too large for
-/// memory.
+/// The picture of a drawing. Fails if the drawing is not SVG, or too large for memory.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let options = Options {
         font_family: "DejaVu Sans".to_owned(),

@@ -78,8 +78,7 @@ fn tick(axis: &Axis, at: f64, step: f64) -> Tick {
     Tick { at, label }
 }
 
-/// Powers of ten between two values; with 2 and 5 times them, or all their multiples, if there are
-/// few; only some of them if there are many.
+/// Powers of ten between two values, with multiples if there are few, only some if many.
 fn decades(low: f64, high: f64, about: usize) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let within = |multiples: &[f64], every: usize| -> Vec<f64> {

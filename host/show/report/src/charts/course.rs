@@ -11,8 +11,7 @@ use model::number::{count, short, significant};
 use result::summary::SteadyState;
 use series::Name;
 
-/// Number of waiting requests, on average over a span, from which they get a panel: every request
-/// waits for the moment that the pacer takes.
+/// Mean waiting requests of a span from which they get a panel: every request waits a moment.
 const SEEN: f64 = 0.05;
 
 /// The values of a panel in each span of a run; an unknown value is absent.
@@ -157,8 +156,8 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
-    /// The server's own figures, beside the times to first token that it gave: a panel for each
-    /// figure that is ever above zero.
+    /// A panel for each of the server's figures that is ever above zero, and the times to first
+    /// token.
     fn server(&self) -> Vec<Panel> {
         let mut panels = Vec::new();
         for (name, title, unit, factor) in SERVER {

@@ -9,8 +9,7 @@ use model::number::{count, plural};
 
 const ROW: f64 = 16.0;
 
-/// The places of bars in a row, and their heights in pixels: of a session's own conversation, and
-/// of its sub-agents.
+/// The places and pixel heights of bars in a row: a session's own, and its sub-agents'.
 const PLACES: [(f64, f64); 2] = [(-0.1, 8.0), (0.32, 3.0)];
 
 /// The part of a request that a bar shows, in seconds.

@@ -42,7 +42,7 @@ macro_rules! metrics {
 
 metrics! {
     "time_to_first_token", "ms", |seen| seen.ttft().map(Nanos::as_millis_f64);
-    "time_to_second_token", "ms", first_gap_ms;
+    "time_to_second_token", "ms", |seen| gaps_ms(seen).first().copied();
     "request_latency", "ms", |seen| seen.latency().map(Nanos::as_millis_f64);
     "inter_token_latency", "ms", |seen| seen.tpot();
     "decode_duration", "ms", |seen| Some(seen.end?.since(seen.first?).as_millis_f64());
@@ -62,12 +62,6 @@ metrics! {
 
 fn per_s(tokens: u32, time: Nanos) -> f64 {
     f64::from(tokens) / time.as_secs_f64()
-}
-
-fn first_gap_ms(seen: &ToolRequest<'_>) -> Option<f64> {
-    let mut first = None;
-    seen.gaps(|_, gap, _| first = first.or(Some(gap / 1e6)));
-    first
 }
 
 fn gaps_ms(seen: &ToolRequest<'_>) -> Vec<f64> {
@@ -182,8 +176,7 @@ pub struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    /// Reads a run's exchanges. `origin` is the run's origin in nanoseconds since 1970. Errors: the
-    /// first error of reading.
+    /// Reads a run's exchanges. `origin` is the run's origin in nanoseconds since 1970.
     pub fn read<X>(
         reported: &'a Reported,
         facts: &RunFacts,

@@ -395,8 +395,7 @@ mod tests {
     /// 2026-01-02 03:04:05 UTC.
     const ORIGIN: Option<u64> = Some(1_767_323_045_000_000_000);
 
-    /// A request of warm-up, eight answers of unequal gaps over four seconds, one of one token, and
-    /// a failure.
+    /// A warm-up, eight answers of unequal gaps over four seconds, one of one token, a failure.
     fn exchanges() -> Vec<Exchange> {
         let exchange = |index: u64| {
             let (sent, gap) = (1000 + 431 * index, 7 + index * 5 % 13);

@@ -51,8 +51,7 @@ fn nanos(seconds: &Value) -> Nanos {
     Nanos::from_secs_f64(seconds.as_f64().unwrap())
 }
 
-/// The requests that a detailed file lists, as we would have recorded them. Without times of its
-/// own, a request begins with the run.
+/// The requests of a detailed file as we record them; without times, they begin with the run.
 fn exchanges(file: &Value) -> Vec<Exchange> {
     (list(file, "errors").iter().enumerate())
         .map(|(index, error)| {
@@ -236,8 +235,7 @@ fn reproduces_vllms_result_files() {
     }
 }
 
-/// SGLang's own figures from SGLang's own requests, without the figures about their ends and
-/// beginnings, which it does not list.
+/// SGLang's figures from its own requests, without figures on ends and beginnings.
 #[test]
 fn reproduces_sglangs_result_files() {
     let unlisted = [

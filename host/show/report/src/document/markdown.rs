@@ -197,8 +197,7 @@ fn clean(text: &str) -> String {
     text.chars().map(spaced).collect()
 }
 
-/// Foreign text on one line, in which Markdown and HTML mean nothing. Spaces at its ends are kept:
-/// it may be a part of a line.
+/// Foreign text on one line, without Markdown and HTML. Spaces at its ends are kept.
 fn part(text: &str) -> String {
     let end = |yes: bool| if yes { " " } else { "" };
     let (begins, ends) = (text.starts_with(' '), text.ends_with(' '));
@@ -241,8 +240,7 @@ fn code(text: &str) -> String {
     format!("{marks}{space}{text}{space}{marks}")
 }
 
-/// Text within a line: on one line, without marks. Words that sites turn into links, or into
-/// messages to people, are code.
+/// Text within a line, without marks. Words that sites turn into links are code.
 fn inline(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || c.is_control();
     let words = text.trim().split_inclusive(ends).map(|with_end| {

@@ -53,8 +53,7 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> PublishedRun {
     }
 }
 
-/// Two engines, two models, a run that is invalid and has other settings, and another with few
-/// known facts; and everywhere text that would like to be Markdown.
+/// Two engines, two models, an invalid run, a run of few facts; and text like Markdown.
 fn runs() -> Vec<PublishedRun> {
     let mut hostile = run("20260102-040000-b", 80, "sglang", "Qwen/Qwen3-8B");
     let plan = &mut hostile.reported.plan;

@@ -15,13 +15,17 @@ pub(super) type Scale = (&'static str, f64);
 
 pub(super) const MS: Scale = (" (ms)", 1.0);
 
+/// A value as text; a dash stands for an absent one.
+pub(super) fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
 #[derive(Default)]
 pub(crate) struct Block {
     pub(super) text: String,
     /// The title of a section that has no line yet.
     pub(super) pending: Option<&'static str>,
-    /// Pads values to 10 characters, as Python's `"{:<40} {:<10.2f}"` writes them: the form of the
-    /// tools that share an ancestor.
+    /// Pads values to 10 characters, as the tools with Python's `"{:<40} {:<10.2f}"` do.
     pub(super) is_padded: bool,
     /// Draws of each distribution the mean, the median and the highest percentile alone.
     pub(super) is_short: bool,
@@ -81,6 +85,30 @@ impl Block {
         }
         self.text.push_str(&plain(text));
         self.text.push('\n');
+    }
+
+    /// A table, if it has rows. The first `left` columns stand on the left, as wide as their cells,
+    /// the others on the right of their widths.
+    pub(super) fn table(
+        &mut self,
+        left: usize,
+        heads: &[(&str, usize)],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) {
+        let head = heads.iter().map(|(head, _)| (*head).to_owned()).collect();
+        let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+        let widths = heads.iter().enumerate().map(|(at, (_, least))| {
+            let cells = all.iter().map(|row| row[at].chars().count()).filter(|_| at < left);
+            cells.fold(*least, usize::max)
+        });
+        let widths: Vec<usize> = widths.collect();
+        for row in all.iter().filter(|_| all.len() > 1) {
+            let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
+                at if at < left => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+            self.prose(&cells.collect::<Vec<_>>().join(" "));
+        }
     }
 
     /// A section of mean, median and percentiles, as other tools define them.

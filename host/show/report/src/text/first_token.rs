@@ -1,9 +1,7 @@
 //! The parts of the time to first token: a line with their shares, and a table of them by
 //! percentile.
 
-use std::fmt::Write;
-
-use super::block::Block;
+use super::block::{Block, or_dash};
 use result::summary::Summary;
 use result::summary::first_token::{FirstToken, Parts};
 
@@ -41,13 +39,10 @@ pub(super) fn split(block: &mut Block, summary: &Summary) {
 fn by_series(block: &mut Block, summary: &Summary) {
     let Some(split) = &summary.first_token_by_series else { return };
     block.section("Where TTFT Goes, by the Server's Series");
-    block.prose(&format!("{:<NAME$} {:>10} {:>8}", "Part", "Mean", "Share"));
-    let whole = [(WHOLE, split.whole_ms)];
-    for (name, ms) in split.named().into_iter().chain(whole) {
-        let share = split.share(ms);
-        let share = share.map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
-        block.prose(&format!("{name:<NAME$} {ms:>10.2} {share:>8}"));
-    }
+    let parts = split.named().into_iter().chain([(WHOLE, split.whole_ms)]);
+    let rows =
+        parts.map(|(name, ms)| vec![name.to_owned(), format!("{ms:.2}"), percent(split.share(ms))]);
+    block.table(1, &[("Part", NAME), ("Mean", 10), ("Share", 8)], rows);
     block.prose(&format!(
         "Means in ms over {} requests; the server's are of all that it observed meanwhile.",
         split.requests
@@ -55,30 +50,26 @@ fn by_series(block: &mut Block, summary: &Summary) {
 }
 
 fn table(block: &mut Block, split: &FirstToken) {
-    let mut head = format!("{:<NAME$} {:>10} {:>8}", "Part", "All", "Share");
-    for around in &split.around {
-        let _ = write!(head, " {:>10}", format!("P{}", around.percentile));
-    }
-    block.prose(&head);
-    let mean = &split.mean;
-    let mut row = |name: &str, ms: f64, of: &dyn Fn(&Parts) -> Option<f64>| {
-        let share = mean.share(ms).map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
-        let mut row = format!("{name:<NAME$} {ms:>10.2} {share:>8}");
-        for around in &split.around {
-            let ms = of(&around.mean).map_or("-".to_owned(), |ms| format!("{ms:.2}"));
-            let _ = write!(row, " {ms:>10}");
-        }
-        block.prose(&row);
+    let (mean, around) = (&split.mean, &split.around);
+    let percentiles: Vec<String> =
+        around.iter().map(|own| format!("P{}", own.percentile)).collect();
+    let mut heads = vec![("Part", NAME), ("All", 10), ("Share", 8)];
+    heads.extend(percentiles.iter().map(|name| (name.as_str(), 10)));
+    let row = |name: &str, ms: f64, of: &dyn Fn(&Parts) -> Option<f64>| -> Vec<String> {
+        let first = [name.to_owned(), format!("{ms:.2}"), percent(mean.share(ms))].into_iter();
+        let around = around.iter().map(|own| or_dash(of(&own.mean), |ms| format!("{ms:.2}")));
+        first.chain(around).collect()
     };
-    for (name, ms) in mean.named() {
-        row(name, ms, &|parts| parts.by_name(name));
-    }
-    row(WHOLE, mean.whole_ms, &|parts| Some(parts.whole_ms));
-    let mut requests = format!("{:<NAME$} {:>10} {:>8}", "Requests", split.requests, "");
-    for around in &split.around {
-        let _ = write!(requests, " {:>10}", around.requests);
-    }
-    block.prose(&requests);
+    let named = mean.named().into_iter();
+    let parts = named.map(|(name, ms)| row(name, ms, &|parts| parts.by_name(name)));
+    let whole = row(WHOLE, mean.whole_ms, &|parts| Some(parts.whole_ms));
+    let requests = ["Requests".to_owned(), split.requests.to_string(), String::new()].into_iter();
+    let requests = requests.chain(around.iter().map(|own| own.requests.to_string())).collect();
+    block.table(1, &heads, parts.chain([whole, requests]));
+}
+
+fn percent(share: Option<f64>) -> String {
+    or_dash(share, |share| format!("{:.1}%", share * 100.0))
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use super::block::Block;
 use model::exchange::Class;
 use result::summary::{Requests, Summary, Tokens};
 
-/// Writes the numbers of requests by their end: failures by class, and in the whole block within a
-/// class by status and by reason.
+/// Writes the numbers of requests by their end; the whole block divides classes of failures.
 pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Successful requests:", Some(requests.successful));
     block.line("Failed requests:", Some(requests.failed));

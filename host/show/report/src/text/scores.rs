@@ -1,7 +1,7 @@
 //! Scores as text: means with their intervals, groups, unjudged answers, and examples of the worst
 //! answers.
 
-use super::block::Block;
+use super::block::{Block, or_dash};
 use result::summary::{Bounds, ScoredGroup, Summary};
 
 /// Characters of a name of a score or a group in a table.
@@ -55,36 +55,22 @@ fn table(
     summary: &Summary,
     groups: impl Fn(&result::summary::Score) -> &[ScoredGroup],
 ) {
-    let rows = summary
-        .scores
-        .iter()
-        .flat_map(|(name, score)| groups(score).iter().map(move |group| (shown(name), group)));
-    let rows: Vec<(String, &ScoredGroup)> = rows.collect();
-    let label = |group: &ScoredGroup| shown(group.name.as_deref().unwrap_or(others));
-    let width = |least: &str, lengths: &mut dyn Iterator<Item = usize>| {
-        lengths.max().unwrap_or(0).max(least.len())
-    };
-    let scores = width("Score", &mut rows.iter().map(|(name, _)| name.chars().count()));
-    let names = width(head, &mut rows.iter().map(|(_, group)| label(group).chars().count()));
-    if rows.is_empty() {
-        return;
-    }
+    let judged = [("Judged", 8), ("Mean", 8), ("95% confidence", 19), ("Not judged", 10)];
+    let heads = [&[("Score", 0), (head, 0)][..], &judged].concat();
+    let scores = summary.scores.iter();
+    let groups = scores.flat_map(|(name, score)| groups(score).iter().map(move |own| (name, own)));
+    let rows = groups.map(|(name, group)| {
+        vec![
+            shown(name),
+            shown(group.name.as_deref().unwrap_or(others)),
+            group.count.to_string(),
+            or_dash(group.mean, decimals),
+            or_dash(group.confidence, between),
+            group.unjudged.count().to_string(),
+        ]
+    });
     block.section(title);
-    block.prose(&format!(
-        "{:<scores$} {head:<names$} {:>8} {:>8} {:>19} {:>10}",
-        "Score", "Judged", "Mean", "95% confidence", "Not judged"
-    ));
-    for (name, group) in rows {
-        let unjudged = &group.unjudged;
-        block.prose(&format!(
-            "{name:<scores$} {:<names$} {:>8} {:>8} {:>19} {:>10}",
-            label(group),
-            group.count,
-            group.mean.map_or("-".to_owned(), decimals),
-            group.confidence.map_or("-".to_owned(), between),
-            unjudged.count()
-        ));
-    }
+    block.table(2, &heads, rows);
 }
 
 fn shown(name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Sections on sessions, on turns, classes and adapters, and on the dataset.
 
-use super::block::{Block, MS};
+use super::block::{Block, MS, or_dash};
 use crate::sections;
 use result::figure::Statistic;
 use result::metric;
@@ -41,34 +41,30 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
         return;
     }
     block.section(title);
-    let names = groups.iter().map(|group| name(group, others).chars().count());
-    let width = names.max().unwrap_or(0).max(head.len());
-    block.prose(&format!(
-        "{head:<width$} {:>8} {:>6} {:>8} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10}",
-        "Requests", "Failed", "Input", "Output", "Cached", "TTFT", "P99 TTFT", "TPOT", "E2E"
-    ));
-    for group in groups {
-        let tokens = |mean: Option<f64>| mean.map_or("-".to_owned(), |mean| format!("{mean:.1}"));
-        let cached = group.cached_share;
-        let cached = cached.map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
+    let counts = [("Requests", 8), ("Failed", 6), ("Input", 8), ("Output", 8), ("Cached", 7)];
+    let times = [("TTFT", 10), ("P99 TTFT", 10), ("TPOT", 10), ("E2E", 10)];
+    let heads = [&[(head, 0)][..], &counts, &times].concat();
+    let rows = groups.iter().map(|group| {
+        let tokens = |mean| or_dash(mean, |mean: f64| format!("{mean:.1}"));
         let at = |name: &str, percent: f64| {
             let of = group.metrics.get(name);
             let value = of.and_then(|of| of.statistic(Statistic::Percentile(percent)));
-            value.map_or("-".to_owned(), |value| format!("{value:.2}"))
+            or_dash(value, |value| format!("{value:.2}"))
         };
-        block.prose(&format!(
-            "{:<width$} {:>8} {:>6} {:>8} {:>8} {cached:>7} {:>10} {:>10} {:>10} {:>10}",
+        vec![
             name(group, others),
-            group.requests,
-            group.failed,
+            group.requests.to_string(),
+            group.failed.to_string(),
             tokens(group.input_tokens),
             tokens(group.output_tokens),
+            or_dash(group.cached_share, |share| format!("{:.1}%", share * 100.0)),
             at(metric::TTFT, 50.0),
             at(metric::TTFT, 99.0),
             at(metric::TPOT, 50.0),
             at(metric::E2E, 50.0),
-        ));
-    }
+        ]
+    });
+    block.table(1, &heads, rows);
     block.prose("Means of tokens, medians in ms.");
 }
 

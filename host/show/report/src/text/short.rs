@@ -12,8 +12,7 @@ use super::{devices, first_token, metrics_not_measured, scores};
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
 
-/// The lines at the end that are always there: the rule of the verdict, the verdict, the unmeasured
-/// figures, the last rule.
+/// The lines that always end it: a rule, the verdict, the unmeasured figures, a rule.
 const END: usize = 4;
 
 /// Lines on time slices, which are drawn beyond the screen's height because they were asked for.

@@ -1,8 +1,8 @@
 //! The steps of speculative decoding: a table by turn, class and adapter.
 
-use super::block::Block;
+use super::block::{Block, or_dash};
 use super::sessions::name;
-use result::summary::{Speculation, Summary};
+use result::summary::Summary;
 
 /// A table for each kind of group whose answers report their steps.
 pub(super) fn groups(block: &mut Block, summary: &Summary) {
@@ -12,28 +12,20 @@ pub(super) fn groups(block: &mut Block, summary: &Summary) {
         ("Acceptance by Class", "Class", "all others", &groups.by_class),
         ("Acceptance by Adapter", "Adapter", "all others", &groups.by_adapter),
     ] {
-        let steps: Vec<(String, &Speculation)> = groups
-            .iter()
-            .filter_map(|group| Some((name(group, others), group.speculation.as_ref()?)))
-            .collect();
-        let names = steps.iter().map(|(name, _)| name.chars().count());
-        let width = names.max().unwrap_or(0).max(head.len());
+        let counts = [(head, 0), ("Answers", 8), ("Steps", 10), ("Tok/step", 8)];
+        let heads = [&counts[..], &[(" Steps that accepted at position", 0)]].concat();
+        let rows = groups.iter().filter_map(|group| {
+            let steps = group.speculation.as_ref()?;
+            Some(vec![
+                name(group, others),
+                steps.answers.to_string(),
+                steps.steps.to_string(),
+                or_dash(steps.acceptance_length, |length| format!("{length:.2}")),
+                format!(" {}", or_dash(steps.positions(), |positions| positions)),
+            ])
+        });
         block.section(title);
-        for (place, (name, steps)) in steps.iter().enumerate() {
-            if place == 0 {
-                block.prose(&format!(
-                    "{head:<width$} {:>8} {:>10} {:>8}  Steps that accepted at position",
-                    "Answers", "Steps", "Tok/step"
-                ));
-            }
-            let length = steps.acceptance_length;
-            let length = length.map_or("-".to_owned(), |length| format!("{length:.2}"));
-            let positions = steps.positions().unwrap_or_else(|| "-".to_owned());
-            block.prose(&format!(
-                "{name:<width$} {:>8} {:>10} {length:>8}  {positions}",
-                steps.answers, steps.steps
-            ));
-        }
+        block.table(1, &heads, rows);
     }
 }
 

@@ -45,17 +45,13 @@ pub struct Course {
 }
 
 impl Course {
-    /// Gathers the course of a run alone. `grain` is its span of time. Errors: the first error of
-    /// reading.
-    pub fn read<E, X>(
+    /// Gathers the course of a run alone. `grain` is its span of time.
+    pub fn read<X>(
         facts: &RunFacts,
         summary: &Summary,
         grain: Nanos,
-        exchanges: impl Iterator<Item = Result<E, X>>,
-    ) -> Result<Course, X>
-    where
-        E: Borrow<Exchange>,
-    {
+        exchanges: impl Iterator<Item = Result<impl Borrow<Exchange>, X>>,
+    ) -> Result<Course, X> {
         let mut gather = Gatherer::from_summary(summary, grain);
         for exchange in exchanges {
             let exchange = exchange?;
