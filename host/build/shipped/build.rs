@@ -28,8 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compresses the components against the text that the largest of each kind share; returns their
-/// table as Rust code.
+/// Compresses the components against their largest ones' text; their table, in Rust.
 fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
     let components = env::var_os("RUNNER_COMPONENTS")
@@ -76,8 +75,7 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
     Ok(table)
 }
 
-/// The tables of scenarios and of lab files, in Rust. They are not compressed, because nearly every
-/// command reads one.
+/// The tables of scenarios and labs, in Rust: uncompressed, as nearly every command reads one.
 fn scenarios(root: &Path) -> Result<String, Box<dyn Error>> {
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
     // Cases and clients to verify are texts.
@@ -130,8 +128,7 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
     Ok(table)
 }
 
-/// The files below `folder`, those with that extension or all, sorted, each with its name below
-/// `prefix`.
+/// The files below `folder`, all or with that extension, each with its name below `prefix`.
 fn files(
     folder: &Path,
     prefix: &str,

@@ -64,8 +64,7 @@ pub fn texts(root: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     Ok(texts)
 }
 
-/// A manifest with the workspace's values written out, without the parts that only the workspace
-/// tests.
+/// A manifest with the workspace's values written out, without the parts for tests.
 fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Error>> {
     let shared = |section: &str, key: &str| -> Result<Value, Box<dyn Error>> {
         let table = workspace.get("workspace").and_then(|all| all.get(section));

@@ -108,8 +108,7 @@ impl Toolchain {
         }
     }
 
-    /// Finds a toolchain for the project in `root`. Fails if a part is missing; the error names the
-    /// part to install.
+    /// Finds a toolchain for the project in `root`. The error names the part to install.
     pub fn find(
         root: &Path,
         target: Target,
@@ -153,8 +152,7 @@ impl Toolchain {
         }
     }
 
-    /// A `cargo build`, in an environment without the settings of the surrounding build, whose
-    /// flags and profiles are for the host.
+    /// A `cargo build` without the settings of the surrounding build, which are for the host.
     pub fn cargo_build(self, build: &Build<'_>) -> Command {
         let mut command = match self {
             Toolchain::Active => Command::new("cargo"),

@@ -147,8 +147,7 @@ fn short(imports: &BTreeSet<String>) -> String {
     format!("imports {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Leaves an identical file alone, so that crates that embed it are not rebuilt. Returns true if it
-/// wrote.
+/// Returns true if it wrote. An identical file stays, so crates that embed it are not rebuilt.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);

@@ -82,8 +82,7 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<()> {
     run_in(root, folder, blocks)
 }
 
-/// Runs blocks one after the other in a folder, with the runner that was built. Prints a block and
-/// its output at its end, in one piece.
+/// Runs blocks in a folder with the built runner, and prints each with its output at its end.
 pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<()> {
     let mut search: Vec<PathBuf> = vec![steps::built(root)];
     search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
@@ -137,8 +136,7 @@ mod tests {
     use super::{documents, files, tested_blocks};
     use crate::links::{self, Page};
 
-    /// Folders of documents for people. The pages of `host/guide/site` are checked where their
-    /// contents are drawn.
+    /// Folders of documents for people; `host/guide/site` is checked where its contents are drawn.
     const FOLDERS: [&str; 8] = [
         ".github",
         "host/benches",

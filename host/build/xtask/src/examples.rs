@@ -137,8 +137,7 @@ fn wasip2() -> std::result::Result<(), String> {
     output(Command::new("rustup").args(["target", "add", WASIP2]))
 }
 
-/// The examples, by name, and then the scorers in other languages than Rust, which are too large to
-/// be embedded.
+/// The examples, by name, then the scorers in other languages, which are not embedded.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for (all, wanted) in [("plugins/examples", "cases"), ("plugins/scorers", "runner-plugin.toml")]

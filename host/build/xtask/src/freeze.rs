@@ -17,8 +17,7 @@ const KEPT: [(&str, &str); 3] = [
     ("scorer", "scorers/output-length"),
 ];
 
-/// Builds the plugins that ship, and keeps the components of the version in `wit/` in
-/// `tests/versions`; its definition goes to `wit/frozen`.
+/// Keeps the shipped plugins in `tests/versions`, and the contract in `wit/frozen`.
 pub fn keep(root: &Path) -> Result<()> {
     let version = version(root)?;
     let folder = root.join("tests/versions").join(&version);

@@ -27,8 +27,7 @@ cargo xtask fuzz [--minutes N] [--address] [TARGET...]
 New inputs are added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
 ";
 
-/// The platform whose libFuzzer is used. It is named to cargo, so that build scripts are built
-/// without the flags.
+/// libFuzzer's platform; build scripts are built without the flags if cargo is given it.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// libFuzzer's instrumentation: the code that ran, and the values that were compared.
@@ -124,8 +123,7 @@ fn read_arguments(arguments: &[OsString]) -> Result<Option<Arguments>> {
     Ok(Some(options))
 }
 
-/// The targets of the manifest: a binary each, with the limits under
-/// `[package.metadata.input-bytes]`.
+/// The targets of the manifest, with the limits under `[package.metadata.input-bytes]`.
 fn targets(manifest: &str) -> Result<Vec<Target>> {
     let manifest: Table = manifest.parse()?;
     let metadata = manifest["package"].get("metadata");

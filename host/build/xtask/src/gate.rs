@@ -20,7 +20,6 @@ use crate::left_out::{self, Lack};
 use crate::steps::{DEMO, cargo_command, is_there, printed, run, runner};
 use crate::{documents, examples, site};
 
-/// The end of a step.
 pub enum StepEnd {
     Done,
     /// Skipped, because an optional tool is missing.
@@ -118,8 +117,7 @@ pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
 /// The exit code of a process that left its step out.
 const LEFT_OUT: u8 = 77;
 
-/// Runs the named steps and the steps that they need, or all steps, until one fails. The rest is
-/// then listed as not run.
+/// Runs the named steps and the steps that they need, or all steps, until one fails.
 pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
     let chosen: Vec<_> = names.iter().map(|name| step(name)).collect::<Result<_>>()?;
     let wanted = |step: &Step| {
@@ -294,8 +292,7 @@ fn unit(root: &Path) -> Result<StepEnd> {
     cargo(root, &["test", "--workspace", "--doc"])
 }
 
-/// Runs the program [`WHOLE`], by default with three tests for each processor, because most
-/// tests wait.
+/// Runs the program [`WHOLE`], with three tests for each processor, as most tests wait.
 fn whole(root: &Path) -> Result<StepEnd> {
     const THREADS: &str = "RUST_TEST_THREADS";
     let mut tests = linting(root);
@@ -356,8 +353,7 @@ fn features(root: &Path) -> Result<StepEnd> {
     Ok(StepEnd::Done)
 }
 
-/// Dependencies with other features in programs than in macros and build scripts, because one of
-/// the two could not use them.
+/// Dependencies whose features differ in macros and build scripts, which one could not use.
 const COMPILED_TWICE: [&str; 3] =
     ["cranelift-bitset", "pulley-interpreter", "wasmtime-internal-core"];
 
@@ -366,8 +362,7 @@ fn name(package: &str) -> &str {
     package.split(' ').next().unwrap_or(package)
 }
 
-/// The sets of features that a build turns on in each of its dependencies. Our own crates may
-/// differ.
+/// The sets of features that a build turns on in each of its foreign dependencies.
 fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let tree = ["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"];
     let tree = printed(cargo_command(root).args(tree).args(selection.split(' ')))?;
@@ -383,8 +378,7 @@ fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet
     Ok(builds)
 }
 
-/// Prints the versions of the tools that the other steps use, so that a log records them, and fails
-/// at once if a tool is missing.
+/// Prints the versions of the other steps' tools, and fails if one is missing.
 fn tools(_: &Path) -> Result<StepEnd> {
     for tool in ["rustc", "cargo", "cargo-fmt", "clippy-driver"] {
         run(Command::new(tool).arg("--version")).context(

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
+use percent_encoding::percent_decode_str;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// A page: the places that a link can lead to, and its own links.
@@ -13,8 +14,7 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 pub struct Page {
     anchors: BTreeSet<String>,
     links: Vec<String>,
-    /// The page's links start at the top of the set, like the links of a page for addresses that do
-    /// not exist.
+    /// True if links start at the top of the set, as on a page for missing addresses.
     from_top: bool,
 }
 
@@ -25,8 +25,7 @@ pub const MARKDOWN: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_TASKLISTS);
 
 impl Page {
-    /// Reads Markdown, with the HTML in it. Headings have the anchors that mdBook and GitHub give
-    /// them.
+    /// Reads Markdown with its HTML. Headings have the anchors of mdBook and GitHub.
     pub fn from_markdown(text: &str) -> Page {
         let mut page = Page::default();
         let mut heading: Option<String> = None;
@@ -179,25 +178,8 @@ pub fn normal(path: &Path) -> Option<PathBuf> {
     Some(parts.iter().collect())
 }
 
-/// A part of an address without percent-encoding.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (first, byte) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ use semver::Version;
 
 const CHANGELOG: &str = "CHANGELOG.md";
 const MANIFEST: &str = "Cargo.toml";
-/// The lock files: of the workspace, of the fuzzer, and of the fixture with a library of WASI of
-/// its own.
+/// The lock files of the workspace, the fuzzer, and the fixture with its own WASI library.
 const LOCKS: [&str; 3] = ["Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock"];
 
 const HELP: &str = "\
@@ -29,8 +28,7 @@ cargo xtask release-notes [VERSION]   print a version's section of the changelog
   --repository URL   for notes: links to files lead there
 ";
 
-/// Runs `cargo xtask release ARG...`. Fails if an argument is unknown, or the version cannot be
-/// released: every mistake, one a line.
+/// Runs `cargo xtask release ARG...`. The error has every mistake, one a line.
 pub fn release(root: &Path, arguments: &[OsString]) -> Result<()> {
     let mut words = words(arguments);
     let root = taken(&mut words, "--root")?.map_or(root.to_owned(), Into::into);
@@ -77,8 +75,7 @@ fn taken(words: &mut Vec<String>, flag: &str) -> Result<Option<String>> {
     Ok(words.drain(at..at + 2).nth(1))
 }
 
-/// Text whose links to files of the tree lead to the tree's address: the page of a release has no
-/// folder to start from.
+/// Text whose links lead to the tree's address: a release's page has no folder.
 fn linked(text: &str, tree: &str) -> String {
     let folder = format!("{tree}/");
     let link = |part: &str| {

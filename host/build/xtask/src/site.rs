@@ -49,8 +49,7 @@ pub fn guide(root: &Path) -> Result<()> {
     check(&site(root), "html", Page::from_html)
 }
 
-/// Builds the site with the built program, and checks its links. Without mdBook, it checks the
-/// links of the pages' sources.
+/// Builds the site and checks its links; without mdBook, the links of the sources.
 pub fn test(root: &Path) -> Result<StepEnd> {
     let book = compose(root)?;
     if steps::is_there("mdbook") {
@@ -187,8 +186,7 @@ fn out_of_book(link: &str, page: &Path) -> Option<String> {
     outside.then(|| place.to_string_lossy().into_owned())
 }
 
-/// Has mdBook make HTML of the sources, and gives each page the description that search engines
-/// show: its first paragraph.
+/// Has mdBook make HTML, and gives each page its first paragraph as its description.
 fn render(root: &Path, book: &Path) -> Result<()> {
     let site = site(root);
     if site.exists() {
@@ -260,19 +258,10 @@ fn check(folder: &Path, extension: &str, read: fn(&str) -> Page) -> Result<()> {
     Ok(())
 }
 
+/// Copies the content of a folder.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
-    let entries = fs::read_dir(from).with_context(|| format!("reading {}", from.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &to)?
-        } else {
-            fs::copy(entry.path(), to)?;
-        }
-    }
-    Ok(())
+    steps::run(Command::new("cp").arg("-R").arg(from.join(".")).arg(to))
 }
 
 #[cfg(test)]

@@ -23,8 +23,7 @@ pub fn build_release_binary(root: &Path, name: &str) -> Result<PathBuf> {
     Ok(root.join("target/release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// The arguments of cargo that build the runner of the demo: without features that only some users
-/// need.
+/// The arguments of cargo for the demo's runner, without features that few users need.
 pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];
 
 /// Builds the plugins and the runner, and runs its demo.

@@ -82,8 +82,7 @@ fn page(url: &str, results: &[&Value]) -> Result<String> {
     Ok(text)
 }
 
-/// A list of the rules that these results break: the number of results and the meaning for each
-/// rule.
+/// A list of the rules that these results break, each with its count and meaning.
 fn rules(results: &[&Value]) -> Result<String> {
     let mut rules: BTreeMap<(usize, &str), (usize, &Value)> = BTreeMap::new();
     for result in results {

@@ -37,8 +37,7 @@ fn a_version_is_raised_everywhere() {
     assert_eq!(scratch.xtask(&["release", "0.3.0"]).badly().len(), 1);
 }
 
-/// A package of ours without the old version would stay behind. A package of others that has this
-/// version must not be touched.
+/// Our own packages have the old version before, and packages of others stay as they are.
 #[test]
 fn lock_files_match_the_workspace() {
     let members = Command::new("cargo")

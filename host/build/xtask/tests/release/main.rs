@@ -30,8 +30,7 @@ fn read(path: impl AsRef<Path>) -> String {
 const FILES: [&str; 5] =
     ["Cargo.toml", "Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock", "CHANGELOG.md"];
 
-/// A checkout with the files of this tree that a release reads, of version 0.1.0 and with its own
-/// changelog.
+/// A checkout with the files that a release reads, of version 0.1.0 with a changelog.
 struct Scratch(TempDir);
 
 impl Scratch {

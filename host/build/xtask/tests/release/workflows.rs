@@ -38,8 +38,7 @@ fn each_job_has_the_least_rights() {
     assert!(test.jobs().all(|(_, job)| job["permissions"].is_null()));
 }
 
-/// A job that may write, sign or publish runs nothing that a commit could bring, and waits for
-/// somebody.
+/// A job that may write, sign or publish runs no code of a commit, and waits for somebody.
 #[test]
 fn jobs_with_rights_run_no_code_of_the_repository() {
     let release = Workflow::read("release.yml");
