@@ -183,26 +183,29 @@ impl From<Faults> for Failure {
     }
 }
 
-/// Makes errors with one message into failures, each with an exit code by its kind.
+/// Makes errors into failures: an error that only passes on one of the named causes is that cause's
+/// failure, and the others have an exit code, which some kinds replace.
 macro_rules! exits {
-    ($($Error:ty { $($kind:pat => $exit:ident,)+ })+) => {
-        $(impl From<$Error> for Failure {
+    ($($Error:ident $(($($Cause:ident),+))? => $usual:ident { $($kind:pat => $exit:ident,)* })+) => {
+        $(impl From<$Error> for $crate::cli::failure::Failure {
             fn from(error: $Error) -> Self {
-                let exit = match &error {
-                    $($kind => Exit::$exit,)+
-                };
-                Failure::new(exit, error)
+                use $crate::cli::failure::{Exit, Failure};
+                match error {
+                    $($($Error::$Cause(cause) => cause.into(),)+)?
+                    $(error @ $kind => Failure::new(Exit::$exit, error),)*
+                    error => Failure::new(Exit::$usual, error),
+                }
             }
         })+
     };
 }
+pub(super) use exits;
 
 exits! {
-    PluginError {
+    PluginError => Plugin {
         PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => Input,
-        _ => Plugin,
     }
-    AuthorError {
+    AuthorError => Input {
         AuthorError::Missing(_)
         | AuthorError::Toolchain(_)
         | AuthorError::Tool { .. }
@@ -210,38 +213,16 @@ exits! {
         | AuthorError::NoPlugin { .. }
         | AuthorError::Encode { .. } => Plugin,
         AuthorError::NoTemplate { .. } => CommandLine,
-        _ => Input,
     }
-    DialError {
-        DialError::Unknown { .. } | DialError::UnknownHost { .. } => Target,
-        DialError::Trust(_) => Input,
+    DialError => Target { DialError::Trust(_) => Input, }
+    RecordError => Input {}
+    FolderError => Input {}
+    NoLease(Plugin) => Target {}
+    PreflightError(Plugin, Faults, Lease) => Target {
+        PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => Input,
     }
-    RecordError { _ => Input, }
-    FolderError { _ => Input, }
-}
-
-impl From<PreflightError> for Failure {
-    fn from(error: PreflightError) -> Self {
-        match error {
-            PreflightError::Plugin(error) | PreflightError::Lease(NoLease::Plugin(error)) => {
-                error.into()
-            }
-            PreflightError::Faults(faults) => faults.into(),
-            PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
-                Failure::input(error)
-            }
-            _ => Failure::new(Exit::Target, error),
-        }
-    }
-}
-
-impl From<CheckError> for Failure {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Preflight(error) => error.into(),
-            CheckError::Runtime(_) => Failure::new(Exit::Bug, error),
-        }
-    }
+    CheckError(Preflight) => Bug {}
+    NotMeasured(Ended, Folder) => Input {}
 }
 
 impl From<BeginError> for Failure {
@@ -253,16 +234,6 @@ impl From<BeginError> for Failure {
             BeginError::Write(error) => error.into(),
             BeginError::Devices(NoDevices::Nvml(_)) => Failure::input(error),
             BeginError::Devices(NoDevices::Page { .. }) => Failure::new(Exit::Target, error),
-        }
-    }
-}
-
-impl From<NotMeasured> for Failure {
-    fn from(error: NotMeasured) -> Self {
-        match error {
-            NotMeasured::Ended(why) => why.into(),
-            NotMeasured::Input { .. } => Failure::input(error),
-            NotMeasured::Folder(error) => error.into(),
         }
     }
 }
@@ -282,10 +253,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plugin(error) => error.into(),
-            RunError::Lease(why) => match *why {
-                NoLease::Plugin(error) => error.into(),
-                why => Failure::new(Exit::Target, why),
-            },
+            RunError::Lease(why) => (*why).into(),
             RunError::NoSample(error) => (*error).into(),
             RunError::Record(error) => error.into(),
             RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),

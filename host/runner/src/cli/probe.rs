@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
-use super::failure::{Exit, Failure};
+use super::failure::{Failure, exits};
 use super::flags::TargetKeys;
 use super::print::{finish, json, tell};
 use reader::Located;
@@ -85,22 +85,14 @@ pub(super) fn source(keys: &TargetKeys, url: &str, name: &str) -> Result<Source,
     })
 }
 
-/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that
-/// clients of OpenAI's API are given.
+/// The URL below which the routes lie: with a scheme, without the `/v1` of OpenAI's clients.
 fn base(url: &str) -> String {
     let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()
 }
 
-impl From<ProbeError> for Failure {
-    fn from(error: ProbeError) -> Self {
-        match error {
-            ProbeError::Preflight(error) => error.into(),
-            _ => Failure::new(Exit::Target, error),
-        }
-    }
-}
+exits! { ProbeError(Preflight) => Target {} }
 
 #[cfg(test)]
 mod tests {

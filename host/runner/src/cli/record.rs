@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::artifacts::Artifacts;
 use super::destination::Destination;
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, exits};
 use super::mock::interrupted;
 use super::print::{tell, write_stdout};
 use crate::cli::flags::Flags;
@@ -54,9 +54,10 @@ const USUAL: [&str; 2] = ["openai", "anthropic"];
         runner traffic.jsonl --base-url URL --backend vllm --ignore-eos replay it, with answers of the recorded length\n\n\
         `runner guide recording` has the rules of sessions, and the facts that a recording gives away.\n\n\
         Exit codes: 0 done (also after Ctrl-C), 2 command line, 3 a file or a tokenizer, 4 plugin")]
+#[command(next_help_heading = "Rows")]
 pub struct Args {
     /// File for the rows, which must not exist; without traffic, files of a recording
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath, help_heading = None)]
     files: Vec<PathBuf>,
     /// URL of the server
     #[arg(long, value_name = "URL", env = "RUNNER_RECORD_TO", help_heading = "Where")]
@@ -85,47 +86,41 @@ pub struct Args {
     /// Backends whose requests are recorded, on all of their routes; the first one that knows a
     /// route reads it [default: openai,anthropic]
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_BACKEND", value_delimiter = ',')]
-    #[arg(help_heading = "Rows")]
     backend: Vec<String>,
     /// Set a key of the backend's configuration, such as backend.config.path=/generate; repeatable
     #[arg(long, value_name = "KEY=VALUE", env = "RUNNER_RECORD_SET", hide_env_values = true)]
-    #[arg(help_heading = "Rows")]
     set: Vec<String>,
     /// Tokenizer that cuts prompts into blocks [default: none; see --bytes-per-token]
-    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_TOKENIZER", help_heading = "Rows")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_TOKENIZER")]
     tokenizer: Option<String>,
     /// Bytes of text that count as a token without a tokenizer
     #[arg(long, value_name = "N", env = "RUNNER_RECORD_BYTES_PER_TOKEN", default_value = "4")]
-    #[arg(conflicts_with = "tokenizer", help_heading = "Rows")]
+    #[arg(conflicts_with = "tokenizer")]
     bytes_per_token: NonZeroUsize,
     /// Header fields that name the session of a request
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_SESSION_HEADER", value_delimiter = ',')]
     #[arg(default_value = "x-session-id,session-id,x-correlation-id,x-conversation-id")]
-    #[arg(help_heading = "Rows")]
     session_header: Vec<String>,
     /// Header fields that name the session to which a sub-agent's session belongs
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_PARENT_HEADER", value_delimiter = ',')]
     #[arg(default_value = "x-parent-session-id,x-dynamo-parent-session-id")]
-    #[arg(help_heading = "Rows")]
     parent_session_header: Vec<String>,
     /// Round times to multiples of this
     #[arg(long, value_name = "TIME", env = "RUNNER_RECORD_TIME_STEP", default_value = "1us")]
-    #[arg(help_heading = "Rows")]
     time_step: Span,
     /// Round token counts up to multiples of this
     #[arg(long, value_name = "N", env = "RUNNER_RECORD_TOKEN_STEP", default_value = "1")]
-    #[arg(help_heading = "Rows")]
     token_step: NonZeroU32,
     /// Size after which the next file begins: FILE.1, FILE.2 and so on
     #[arg(long, value_name = "SIZE", env = "RUNNER_RECORD_FILE_SIZE", default_value = "1GiB")]
-    #[arg(value_parser = Size::parse, help_heading = "Rows")]
+    #[arg(value_parser = Size::parse)]
     file_size: Size,
     /// Write the sessions to this file at the end, in the format `weka`
-    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_SESSIONS", value_hint = ValueHint::FilePath, help_heading = "Rows")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_SESSIONS", value_hint = ValueHint::FilePath)]
     sessions: Option<PathBuf>,
     /// Write a small synthetic scenario with the recording's distributions to this file, and print
     /// its distance from the recording by statistic
-    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_FIT", value_hint = ValueHint::FilePath, help_heading = "Rows")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_FIT", value_hint = ValueHint::FilePath)]
     fit: Option<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
@@ -286,23 +281,12 @@ fn system(cause: std::io::Error) -> Failure {
     Failure::new(Exit::Bug, format!("the recorder cannot run: {cause}"))
 }
 
-impl From<RecordingError> for Failure {
-    fn from(error: RecordingError) -> Self {
-        match error {
-            RecordingError::Plugin(error) => error.into(),
-            RecordingError::NoForm(_) => Failure::new(Exit::Plugin, error),
-            RecordingError::Random(_) | RecordingError::System(_) => Failure::new(Exit::Bug, error),
-            RecordingError::File { .. } | RecordingError::Log { .. } | RecordingError::Trust(_) => {
-                Failure::input(error)
-            }
-        }
+exits! {
+    RecordingError(Plugin) => Input {
+        RecordingError::NoForm(_) => Plugin,
+        RecordingError::Random(_) | RecordingError::System(_) => Bug,
     }
-}
-
-impl From<RowsError> for Failure {
-    fn from(error: RowsError) -> Self {
-        Failure::input(error)
-    }
+    RowsError => Input {}
 }
 
 /// Requests of the fitted scenario that are compared with the recording, about.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::artifacts::of_user;
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, exits};
 use super::print::{columns, json, tell, write_stdout};
 use model::number::significant;
 use model::{clean, duration, redact};
@@ -202,14 +202,8 @@ struct RebuildArgs {
     common: Common,
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        let exit = match &error {
-            StoreError::Query { .. } => Exit::CommandLine,
-            _ => Exit::Input,
-        };
-        Failure::new(exit, error)
-    }
+exits! {
+    StoreError => Input { StoreError::Query { .. } => CommandLine, }
 }
 
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
@@ -240,10 +234,6 @@ impl Place {
 }
 
 impl Common {
-    fn open(&self, mode: Mode) -> Result<Store, Failure> {
-        self.place.open(mode)
-    }
-
     fn print(&self, found: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         write_stdout(&match self.format {
             Format::Text => text(),
@@ -334,7 +324,7 @@ fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
         )
     });
     Failure::of_any(Exit::CommandLine, refused)?;
-    let mut store = args.common.open(Mode::Write)?;
+    let mut store = args.common.place.open(Mode::Write)?;
     let tags: BTreeMap<String, String> = args.tags.iter().cloned().collect();
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     for path in &args.paths {
@@ -345,7 +335,7 @@ fn add(args: &AddArgs) -> Result<ExitCode, Failure> {
 }
 
 fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    let store = args.common.open(Mode::Read)?;
+    let store = args.common.place.open(Mode::Read)?;
     let rows = store.runs(&args.filters.filter(Some(args.limit)))?;
     args.common.print(&rows, || listed(&rows))?;
     Ok(ExitCode::SUCCESS)
@@ -400,7 +390,7 @@ struct Shown {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let store = args.common.open(Mode::Read)?;
+    let store = args.common.place.open(Mode::Read)?;
     let row = store.run(args.id)?.ok_or_else(|| {
         let id = args.id;
         Failure::input(format!("the index has no run {id}; `runner store list` shows the numbers"))
@@ -435,7 +425,7 @@ impl Shown {
 }
 
 fn query(args: &QueryArgs) -> Result<ExitCode, Failure> {
-    let mut store = args.common.open(Mode::Read)?;
+    let mut store = args.common.place.open(Mode::Read)?;
     let bounds = Bounds { rows: args.rows, time: args.timeout.into() };
     let answer = store.query(&args.sql, bounds)?;
     if answer.is_cut {
@@ -475,7 +465,7 @@ fn prune(args: &PruneArgs) -> Result<ExitCode, Failure> {
             "--delete needs --older-than or --keep, which choose the runs to delete",
         ));
     }
-    let mut store = args.common.open(Mode::Write)?;
+    let mut store = args.common.place.open(Mode::Write)?;
     let gone: Vec<Row> = store.runs(&Filter::default())?.into_iter().filter(Row::is_gone).collect();
     store.remove(&ids(&gone))?;
     let before = args.older_than.map(|age| jiff::Timestamp::now().saturating_sub(age));
@@ -507,8 +497,7 @@ fn ids(rows: &[Row]) -> Vec<i64> {
     rows.iter().map(|row| row.id).collect()
 }
 
-/// Deletes the folder of a run. Returns false for another tool's result, whose file stays. Fails if
-/// the folder cannot be read or deleted.
+/// Deletes the folder of a run. Returns false for another tool's result, whose file stays.
 fn delete(row: &Row) -> Result<bool, String> {
     if row.origin == Origin::Import {
         return Ok(false);

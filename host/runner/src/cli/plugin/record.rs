@@ -9,7 +9,7 @@ use serde_json::json;
 use super::test::{self, component, text};
 use super::{Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, exits};
 use crate::cli::flags::TargetKeys;
 use crate::cli::print::{tell, write_styled};
 use crate::cli::probe::source;
@@ -301,15 +301,8 @@ impl Args {
     }
 }
 
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Check(error) => error.into(),
-            RecordError::Plugin(error) => error.into(),
-            RecordError::NoModel { .. } => Failure::input(error),
-            RecordError::TooLong => Failure::new(Exit::Target, error),
-        }
-    }
+exits! {
+    RecordError(Check, Plugin) => Target { RecordError::NoModel { .. } => Input, }
 }
 
 #[cfg(test)]
