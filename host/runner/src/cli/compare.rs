@@ -33,35 +33,26 @@ use result::figure::Figure;
         but not where a percentile's slow samples lie in fewer than five parts of a run: that passes, with a note. \
         A percentile that failed requests make infinite on that side fails. A figure that a side does not have is an error (3).\n\n\
         Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
+#[command(next_help_heading = "Figures")]
 pub struct Args {
     /// The baseline, then the sides to compare with it
-    #[arg(value_name = "SIDE", required = true)]
+    #[arg(value_name = "SIDE", required = true, help_heading = None)]
     sides: Vec<String>,
     /// Output format
     #[arg(long, env = "RUNNER_COMPARE_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(help_heading = None)]
     format: Format,
     /// Figures to compare instead of the headline ones, such as
     /// ttft.p99,throughput.output-tokens-per-s
-    #[arg(
-        long = "metric",
-        value_name = "FIGURE",
-        env = "RUNNER_METRIC",
-        value_delimiter = ',',
-        help_heading = "Figures"
-    )]
+    #[arg(long = "metric", value_name = "FIGURE", env = "RUNNER_METRIC", value_delimiter = ',')]
     metrics: Vec<Figure>,
     /// Compare every figure
-    #[arg(long, env = "RUNNER_ALL", conflicts_with = "metrics", help_heading = "Figures")]
+    #[arg(long, env = "RUNNER_ALL", conflicts_with = "metrics")]
     all: bool,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
-    #[arg(
-        long = "fail-if",
-        value_name = "CONDITION",
-        env = "RUNNER_FAIL_IF",
-        value_delimiter = ',',
-        help_heading = "Figures"
-    )]
+    #[arg(long = "fail-if", value_name = "CONDITION", env = "RUNNER_FAIL_IF")]
+    #[arg(value_delimiter = ',')]
     fail_if: Vec<String>,
     /// Variation of runs of one scenario: a standard deviation such as 2%, or a folder with repeats
     /// [default: from the sides that have repeats, else 2%]
@@ -69,21 +60,10 @@ pub struct Args {
     /// The error includes it where both sides are one run. Several runs show their own variation.
     /// Beside other work on this machine, the default is 20%, and a difference within its interval
     /// is not judged.
-    #[arg(
-        long,
-        value_name = "SHARE|FOLDER",
-        env = "RUNNER_RUN_VARIATION",
-        help_heading = "Figures"
-    )]
+    #[arg(long, value_name = "SHARE|FOLDER", env = "RUNNER_RUN_VARIATION")]
     run_variation: Option<String>,
     /// Say which figures are the same within this share of the baseline, such as 2%
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_SAME_WITHIN",
-        value_parser = a_share,
-        help_heading = "Figures"
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_SAME_WITHIN", value_parser = a_share)]
     same_within: Option<f64>,
     #[command(flatten)]
     differences: Differences,
@@ -157,8 +137,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     conclude(&found)
 }
 
-/// Warns of conditions that rest on one run per side, where the variation of runs is assumed
-/// without a request for it.
+/// Warns of conditions on one run per side whose variation is assumed without a request.
 fn warn(found: &Compared) {
     if found.is_assumed() && !found.conditions.is_empty() {
         tell(format_args!(
@@ -191,21 +170,11 @@ pub(super) fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
 #[command(next_help_heading = "Comparability")]
 pub(in crate::cli) struct Differences {
     /// Compare even though this differs
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_ALLOW",
-        value_delimiter = ',',
-        value_parser = one_of::<Kind>()
-    )]
+    #[arg(long, value_name = "KIND", env = "RUNNER_ALLOW", value_delimiter = ',')]
+    #[arg(value_parser = one_of::<Kind>())]
     pub(in crate::cli) allow: Vec<Kind>,
     /// Refuse to compare where this differs, which people compare on purpose elsewhere
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_MUST_AGREE",
-        value_delimiter = ',',
-        value_parser = some_of(&Kind::ON_PURPOSE)
-    )]
+    #[arg(long, value_name = "KIND", env = "RUNNER_MUST_AGREE", value_delimiter = ',')]
+    #[arg(value_parser = some_of(&Kind::ON_PURPOSE))]
     pub(in crate::cli) must_agree: Vec<Kind>,
 }

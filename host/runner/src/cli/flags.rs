@@ -142,18 +142,13 @@ pub struct Flags {
     #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN")]
     sharegpt_output_len: Option<u64>,
     /// Send at the times in the dataset's samples; short for --arrival dataset
-    #[arg(
-        id = "use-trace-timestamps",
-        long,
-        env = "RUNNER_USE_TRACE_TIMESTAMPS",
-        help_heading = "Load"
-    )]
+    #[arg(id = "use-trace-timestamps", long, env = "RUNNER_USE_TRACE_TIMESTAMPS")]
+    #[arg(help_heading = "Load")]
     use_trace_timestamps: bool,
 }
 
 impl Flags {
-    /// True if they name a plugin, or set a key, or the command line itself names the target or the
-    /// lengths. A variable of the environment alone begins no run.
+    /// True if plugins, keys or the line itself describe a run. A variable alone begins none.
     pub(crate) fn describe_a_run(&self) -> bool {
         let says = |word: std::ffi::OsString| DESCRIBING.iter().any(|flag| is_flag(&word, flag));
         !self.named_plugins().is_empty()
@@ -188,8 +183,7 @@ impl Flags {
         Scenario::assigned(&self.set)
     }
 
-    /// The scenario that the other flags describe, which overrides the file's. Names and flags of
-    /// other tools that are not supported are reported with their replacements.
+    /// The scenario of the other flags, over the file's. Reports unsupported names of other tools.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let mut scenario = self.keys.scenario()?;
@@ -416,8 +410,7 @@ impl TargetKeys {
         Keys(self.0.clone()).scenario()
     }
 
-    /// The words of a command with the same flags, except the model. Values that may be secret are
-    /// left for the user to fill in.
+    /// The words of a command with the same flags, without the model and values of secrets.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (KeyFlag { key, flag, .. }, texts) in &self.0 {

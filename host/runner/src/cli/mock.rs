@@ -83,12 +83,8 @@ pub struct Args {
     ///
     /// As vLLM does with --enable-per-request-metrics, and SGLang with --enable-metrics. The wait
     /// for a slot counts as queueing as well.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_MOCK_SERVER_TIMINGS",
-        help_heading = "Answers"
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_MOCK_SERVER_TIMINGS")]
+    #[arg(help_heading = "Answers")]
     server_timings: Option<f64>,
     /// Time at which a stream's HTTP headers are sent [default: at-once]
     #[arg(long, value_name = "WHEN", env = "RUNNER_MOCK_HEADERS")]
@@ -233,8 +229,7 @@ impl Args {
         Ok(script)
     }
 
-    /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's
-    /// file. The command line's own rules refuse flags that contradict `--batching`.
+    /// Refuses flags that contradict a batch in `--model` or in the script's file.
     fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Failure> {
         let batch = match as_model {
             Some(parameters) => format!("'--model {parameters}'"),
@@ -254,8 +249,7 @@ impl Args {
     }
 }
 
-/// True if a value of `--model` sets a parameter of a batch. Other values with `=` are names of
-/// models.
+/// True if a value of `--model` sets a parameter of a batch, and is no model's name with `=`.
 fn is_parameter(text: &str) -> bool {
     let name = text.split_once('=').map(|(name, _)| name.trim());
     name.is_some_and(|name| PARAMETERS.iter().any(|(known, _)| *known == name))
@@ -364,8 +358,7 @@ fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Waits for an interrupt. Signals count from this call on, so a caller can listen before it prints
-/// its address. Must be called within a runtime.
+/// Waits for an interrupt. Signals count from this call on, which needs a runtime.
 pub(super) fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     // If signals cannot be listened to, the default action still ends the program.

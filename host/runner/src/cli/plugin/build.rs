@@ -34,12 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RUNNER_PLUGIN_OUTPUT")]
     output: Option<PathBuf>,
     /// Compilation target of a Rust project
-    #[arg(
-        long,
-        value_enum,
-        env = "RUNNER_PLUGIN_TARGET",
-        default_value = "wasm32-unknown-unknown"
-    )]
+    #[arg(long, value_enum, env = "RUNNER_PLUGIN_TARGET")]
+    #[arg(default_value = "wasm32-unknown-unknown")]
     target: Targets,
     #[command(flatten)]
     form: Form,
