@@ -10,11 +10,7 @@ use super::print::wrote;
 use model::{clean, private};
 
 /// The destination of a report. Without [`Destination::finish`], no file is left behind.
-pub struct Destination {
-    to: To,
-}
-
-enum To {
+pub enum Destination {
     Stdout(BufWriter<Stdout>),
     /// A new file next to the file to replace.
     Beside {
@@ -32,23 +28,20 @@ enum To {
 impl Destination {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
-            let to = To::Stdout(BufWriter::new(io::stdout()));
-            return Ok(Destination { to });
+            return Ok(Destination::Stdout(BufWriter::new(io::stdout())));
         }
         let opened = match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => {
                 let opened = File::options().write(true).open(path);
-                opened.map(|file| To::Through { path: path.to_owned(), file: BufWriter::new(file) })
+                let path = path.to_owned();
+                opened.map(|file| Destination::Through { path, file: BufWriter::new(file) })
             }
             // Replace the file that a link leads to, not the link.
             Ok(_) => path.canonicalize().and_then(|path| beside(&path)),
             Err(_) => beside(path),
         };
-        match opened {
-            Ok(to) => Ok(Destination { to }),
-            Err(cause) => Err(cannot(path, &cause)),
-        }
+        opened.map_err(|cause| cannot(path, &cause))
     }
 
     /// Writes text, without control characters, and returns true if anyone still reads it.
@@ -63,9 +56,9 @@ impl Destination {
 
     /// Writes a picture or a part of it, and returns true if anyone still reads it.
     pub fn bytes(&mut self, part: &[u8]) -> Result<bool, Failure> {
-        match &mut self.to {
-            To::Stdout(out) => wrote(out.write_all(part)),
-            To::Beside { path, file, .. } | To::Through { path, file } => {
+        match self {
+            Destination::Stdout(out) => wrote(out.write_all(part)),
+            Destination::Beside { path, file, .. } | Destination::Through { path, file } => {
                 let written = file.write_all(part);
                 written.map_err(|cause| cannot(path, &cause))?;
                 Ok(true)
@@ -75,10 +68,12 @@ impl Destination {
 
     /// Ends the report: a file appears under its name.
     pub fn finish(mut self) -> Result<(), Failure> {
-        match &mut self.to {
-            To::Stdout(out) => wrote(out.flush()).map(drop),
-            To::Through { path, file } => file.flush().map_err(|cause| cannot(path, &cause)),
-            To::Beside { path, part, file } => {
+        match &mut self {
+            Destination::Stdout(out) => wrote(out.flush()).map(drop),
+            Destination::Through { path, file } => {
+                file.flush().map_err(|cause| cannot(path, &cause))
+            }
+            Destination::Beside { path, part, file } => {
                 let placed = file.flush().and_then(|()| std::fs::rename(&part, &path));
                 placed.map_err(|cause| cannot(path, &cause))
             }
@@ -88,19 +83,20 @@ impl Destination {
 
 impl Drop for Destination {
     fn drop(&mut self) {
-        if let To::Beside { part, .. } = &self.to {
+        if let Destination::Beside { part, .. } = self {
             // It exists only if the report was not finished.
             let _ = std::fs::remove_file(part);
         }
     }
 }
 
-fn beside(path: &Path) -> io::Result<To> {
+fn beside(path: &Path) -> io::Result<Destination> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let mut part = name.to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(part);
-    Ok(To::Beside { file: BufWriter::new(File::create(&part)?), path: path.to_owned(), part })
+    let file = BufWriter::new(File::create(&part)?);
+    Ok(Destination::Beside { file, path: path.to_owned(), part })
 }
 
 fn cannot(path: &Path, cause: &io::Error) -> Failure {

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use super::destination::Destination;
 use super::failure::Failure;
 use super::report;
+use super::words::one_of;
 use ::export::otlp::{self, Signal};
-use ::export::{ExportError, Form};
+use ::export::{ExportError, Form, Table};
 
 /// Export the columns of runs as Parquet, Arrow or CSV, or their spans as OTLP
 ///
@@ -25,7 +26,7 @@ pub struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Table to write
-    #[arg(long, env = "RUNNER_TABLE", value_enum, default_value_t = Table::Requests)]
+    #[arg(long, env = "RUNNER_TABLE", value_parser = one_of::<Table>(), default_value = "requests")]
     table: Table,
     /// Format of the table [default: by the ending of --output, else csv]
     #[arg(long, env = "RUNNER_TABLE_FORMAT", value_enum)]
@@ -33,18 +34,6 @@ pub struct Args {
     /// File to write (complete or not at all); `-` is stdout
     #[arg(long, value_name = "FILE", env = "RUNNER_TABLE_OUTPUT", default_value = "-")]
     output: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Table {
-    /// A row for each request, in the order in which they ended
-    Requests,
-    /// A row for each output event of each request
-    Events,
-    /// A row for each figure, with its 95 % interval and its definition
-    Summary,
-    /// A row for each value over time: throughput, load, failures, devices
-    Series,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -65,17 +54,6 @@ enum Format {
 enum Content {
     Table(Form),
     Otlp(Signal),
-}
-
-impl From<Table> for ::export::Table {
-    fn from(table: Table) -> Self {
-        match table {
-            Table::Requests => ::export::Table::Requests,
-            Table::Events => ::export::Table::Events,
-            Table::Summary => ::export::Table::Summary,
-            Table::Series => ::export::Table::Series,
-        }
-    }
 }
 
 impl Args {
@@ -132,7 +110,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     report::tell_parts(&runs)?;
     let mut out = Out { to: Destination::open(&args.output)?, stopped: None };
     let written = match content {
-        Content::Table(form) => ::export::write(&mut out, form, args.table.into(), &runs),
+        Content::Table(form) => ::export::write(&mut out, form, args.table, &runs),
         Content::Otlp(signal) => otlp::write(&mut out, signal, &runs),
     };
     match (out.stopped, written) {

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use super::agreement::agreed;
 use super::failure::Failure;
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
-use report::{json, text};
+use report::text;
 use result::summary::Summary;
 use runs::folder::RunFolder;
 
@@ -94,8 +94,7 @@ impl Output {
         written.map_err(Failure::write(&path, &advice))
     }
 
-    /// Opens the file that summaries are appended to, and checks that the runs to compare with
-    /// exist, before anything is measured in vain.
+    /// Opens the file of summaries, and checks the runs to compare with, before any measurement.
     pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
         for run in self.baseline.iter().chain(&self.floor) {
             RunFolder::at(run).plan()?;
@@ -136,7 +135,7 @@ pub(super) fn print(
     folder: &RunFolder,
 ) -> Result<(), Failure> {
     let shown = if output.json {
-        json::json(summary).map_err(Failure::cannot("write JSON"))?
+        json(summary)?
     } else if output.details {
         text::text(summary)
     } else {

@@ -35,15 +35,8 @@ pub fn finish(text: &str) -> Result<ExitCode, Failure> {
     write_stdout(text).map(|()| ExitCode::SUCCESS)
 }
 
-/// A document as indented JSON with a newline at its end, without control characters.
 pub fn json(document: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(document).map_err(Failure::cannot("write JSON"))?;
-    Ok(clean::json(&text).into_owned() + "\n")
-}
-
-/// Writes a result in JSON to stdout, without changing its meaning.
-pub fn write_json(json: &str) -> Result<(), Failure> {
-    write_stdout(&clean::json(json))
+    report::json::json(document).map_err(Failure::cannot("write JSON"))
 }
 
 pub fn write_styled(text: &StyledText) -> Result<(), Failure> {
@@ -89,8 +82,7 @@ impl StyledText {
         }
     }
 
-    /// Chooses the styled form of a library's text, if the plain form has no characters to be
-    /// cleaned.
+    /// Chooses a library's styled text, if its plain form needs no cleaning.
     pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> StyledText {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::destination::Destination;
 use super::failure::{Exit, Failure};
 use super::output::seen_by;
-use super::print::tell;
+use super::print::{json, tell};
 use super::saved;
 use compare::{self, Choice, Measured, Options, Side};
 use model::clean;
@@ -22,7 +22,7 @@ use report::compatible::{self, Compatible, Keep, Tool, inferencex};
 use report::document::Document;
 use report::page::Comparison;
 use report::view::{View, grain};
-use report::{csv, json, page, published, text, time_slices};
+use report::{csv, page, published, text, time_slices};
 use result::summary::RunFacts;
 use runs::folder::{self, FolderError, RunFolder, Status};
 use scenario::plan::Slice;
@@ -158,10 +158,7 @@ fn draw(args: &Args) -> Result<(), Failure> {
         (Format::Json, Style::InferenceX) => {
             each(&runs, &mut out, |run| export(run, |it| row(run, it)))
         }
-        (Format::Json, _) => each(&runs, &mut out, |run| {
-            let summary = run.summarize(&args.facts(run)?)?;
-            json::json(&summary).map_err(Failure::cannot("write the report"))
-        }),
+        (Format::Json, _) => each(&runs, &mut out, |run| json(&run.summarize(&args.facts(run)?)?)),
         (Format::Jsonl, Style::Sglang) => {
             each(&runs, &mut out, |run| args.line(run, Tool::Sglang, compatible::sglang::json))
         }
@@ -175,8 +172,7 @@ fn draw(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The page of a sweep or a search, if the only folder has one and the format is a page or a
-    /// picture. Other formats show its runs.
+    /// The page of a sweep or a search, if the only folder has one and pages or pictures are asked.
     fn saved(&self) -> Result<Option<Document>, Failure> {
         let is_drawn =
             matches!(self.format, Format::Markdown | Format::Html | Format::Svg | Format::Png);
@@ -305,8 +301,7 @@ fn name(value: impl ValueEnum) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The named runs, once each, with a note about runs that did not end well. All runs that cannot be
-/// read are reported at once.
+/// The named runs, once each, with notes on runs that ended badly. Reports all errors at once.
 pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
     for path in named {

@@ -23,8 +23,7 @@ use super::{Fleet, RunInterrupts, take_part};
 /// The interval at which an overseer looks at a run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Measures one run with all processes of the fleet. `order` describes the run of a study to the
-/// other processes.
+/// Measures one run with the whole fleet. `order` describes a study's run to the others.
 pub(in super::super) fn measured(
     fleet: &Fleet,
     source: &Source,

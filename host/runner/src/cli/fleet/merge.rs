@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::fleet::run::merge::{MergedAgent, merge};
-use report::{json, text};
+use report::text;
 
 use super::super::failure::Failure;
-use super::super::print::{tell, write_json, write_stdout};
+use super::super::print::{json, tell, write_stdout};
 
 /// Add the records of lost agents to a fleet's run
 ///
@@ -34,11 +34,7 @@ pub(super) struct Args {
 
 pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (folder, summary) = merge(&args.run, &args.agents, taken)?;
-    if args.json {
-        write_json(&json::json(&summary).map_err(Failure::cannot("write JSON"))?)?;
-    } else {
-        write_stdout(&text::short(&summary))?
-    }
+    write_stdout(&if args.json { json(&summary)? } else { text::short(&summary) })?;
     tell(format_args!("records: {}", folder.path().display()));
     Ok(ExitCode::SUCCESS)
 }
