@@ -21,19 +21,11 @@ pub mod template;
 
 pub use error::AuthorError;
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
 /// A language that plugins are written in.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    clap::ValueEnum,
-    serde::Serialize,
-    serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Language {
     /// Rust, with the SDK

@@ -31,8 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a panic, except a panic that becomes an error message. The alternate screen is left
-/// first, because the message would vanish with it.
+/// Prints a panic that becomes no error message, after the alternate screen, which hides it.
 fn print_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

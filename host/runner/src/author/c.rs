@@ -116,8 +116,7 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     Ok(sources)
 }
 
-/// A clang that links for the target. A clang that the user names is not probed, so that its own
-/// errors are shown.
+/// A clang that links for the target. A named one is not probed, so its own errors are shown.
 fn find(work: &Path) -> Result<PathBuf, AuthorError> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(named) = variable("CLANG") {

@@ -83,8 +83,7 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The change of the sources since the build of the project's component, as a sentence's end;
-/// absent if they are equal, or if there is no component.
+/// The change of the sources since the build, as a sentence's end; absent without a component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;
@@ -94,7 +93,6 @@ pub fn stale(project: &Project) -> Option<String> {
     }
 }
 
-/// The project of a component, by its place.
 pub fn project_of(component: &Path) -> Option<Project> {
     let component = std::path::absolute(component).ok()?;
     let folder = component.ancestors().nth(3)?;

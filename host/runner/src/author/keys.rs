@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use model::plugin::Kind;
 
-/// Levels to which references and alternatives are followed; a schema comes from a plugin, so it
-/// may be endless.
+/// Levels of references and alternatives; a plugin's schema may be endless.
 const DEPTH: usize = 8;
 
 const LEVELS: usize = 3;
@@ -28,8 +27,7 @@ pub struct Key {
     pub default: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The keys of its table, or of the tables in its list, if it takes any; JSON has them in the
-    /// schema.
+    /// The keys of its table, or of its list's tables; JSON has them in the schema.
     #[serde(skip)]
     pub inner: Option<Table>,
 }
@@ -47,8 +45,7 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     of_table(schema, schema, 0, &mut left)
 }
 
-/// The keys of a table within a schema; `left` is the number of keys that may still be listed in
-/// the tables within it.
+/// The keys of a table; `left` is the number of keys that tables within it may still list.
 fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let properties = schema["properties"].as_object();
@@ -180,7 +177,8 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
             text += &wrapped(description, "# ");
         }
         let (name, kind) = (bare(&key.key), &key.kind);
-        let value = key.default.as_ref().and_then(toml_value);
+        // TOML has no `null`.
+        let value = key.default.as_ref().and_then(|value| toml::Value::try_from(value).ok());
         text += &match (value, key.required) {
             (Some(value), _) => format!("{name} = {value}\n"),
             (None, true) => format!("{name} = {} # required: {kind}\n", placeholder(kind)),
@@ -214,12 +212,6 @@ fn bare(key: &str) -> String {
 
 fn toml_text(text: &str) -> String {
     toml::Value::from(text).to_string()
-}
-
-/// A JSON value as TOML on one line; none for `null`, which TOML does not have.
-fn toml_value(value: &Value) -> Option<String> {
-    let value = toml::Value::try_from(value).ok()?;
-    Some(value.to_string())
 }
 
 /// Text in lines of a readable length, each with the prefix.

@@ -36,8 +36,7 @@ pub fn compile(
     tool::call(shell, TOOL, &mut command, ShowOutput::Always)
 }
 
-/// Compiles the project's modules with the interpreter beside the compiler, if there is one. A
-/// mistake of syntax then has Python's own message, without the compiler's backtrace.
+/// Compiles the modules with the interpreter beside the compiler, for Python's own messages.
 fn check_syntax(compiler: &Path, folder: &Path, shell: Shell<'_>) -> Result<(), AuthorError> {
     const CHECK: &str = "import sys\nfor name in sys.argv[1:]:\n try: compile(open(name, 'rb').read(), name, 'exec')\n \
         except SyntaxError as wrong: sys.excepthook(SyntaxError, wrong, None); sys.exit(1)";

@@ -15,8 +15,7 @@ pub enum ShowOutput {
     OnFailure,
 }
 
-/// Runs a program to its end. The caller decides where the program's output goes; not to stdout,
-/// which carries the result.
+/// Runs a program to its end. Its output does not go to stdout, which carries the result.
 pub type Shell<'a> = &'a dyn Fn(&mut Command, ShowOutput) -> io::Result<ExitStatus>;
 
 /// Variables that would make a compiler read modules from outside the project.
@@ -45,8 +44,7 @@ pub fn call(
     if status.success() { Ok(()) } else { Err(AuthorError::Tool { tool, how: status.to_string() }) }
 }
 
-/// Finds a program: the first that exists of the variable's value, the path below the project's
-/// folder, and the system's search path.
+/// Finds a program: the variable's value, else the project's, else on the search path.
 pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<PathBuf> {
     if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -75,8 +73,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }
 
-/// The folder with the contract that a project is compiled against: its own, or a copy of this
-/// runner's.
+/// The folder with the project's contract, or a copy of this runner's.
 pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
     let own = absolute(project.folder.join("wit"))?;
     if own.is_dir() {

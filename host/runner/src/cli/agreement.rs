@@ -67,8 +67,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Compares the answers of a run with the answers of a baseline and its repeats. A tokenizer that
-/// is given replaces the baseline's own.
+/// Compares answers with a baseline and its repeats, by the given or the baseline's tokenizer.
 pub(super) fn agreed(
     run: &Path,
     baseline: &Path,

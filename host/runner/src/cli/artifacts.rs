@@ -32,8 +32,7 @@ impl Artifacts {
     }
 }
 
-/// This program's folder in the base folder that a variable names (XDG Base Directory), else in
-/// this folder of the user's home; none if there is no home.
+/// This program's folder in the named base folder (XDG), else in the home; none without one.
 pub(super) fn of_user(base: &str, in_home: &str) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let named = variable(base).map(PathBuf::from);

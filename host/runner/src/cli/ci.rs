@@ -107,8 +107,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The comparison with the baseline in a folder. A fault of the baseline is not the build's
-    /// fault, so it is no error.
+    /// The comparison with a baseline. A fault of the baseline is not the build's, so no error.
     fn against(&self, path: &Path, runs: Vec<RunFolder>, conditions: Vec<Condition>) -> Baseline {
         let not_comparable = |reasons| Baseline::NotComparable { reasons, fails: self.strict };
         let baseline = match folder::runs(path) {

@@ -225,8 +225,7 @@ fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) 
     Failure::input(message)
 }
 
-/// The progress that is shown while files come: a bar on a terminal, and a line for each file
-/// elsewhere.
+/// The progress of files: a bar on a terminal, a line for each file elsewhere.
 struct Progress {
     bar: Option<ProgressBar>,
     is_silent: bool,

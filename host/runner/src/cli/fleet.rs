@@ -160,8 +160,7 @@ impl Fleet {
         Coordinator { settings, place, token: self.token.clone(), order }
     }
 
-    /// Takes part in every run of a study, until rank 0 ends it. `source` makes the scenario of a
-    /// run from rank 0's order.
+    /// Takes part in every run of a study; `source` makes a run's scenario from rank 0's order.
     pub(super) fn serve(
         &self,
         source: impl Fn(&str) -> Result<Source, Failure>,

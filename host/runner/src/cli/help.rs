@@ -154,8 +154,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("ls", "report"),
 ];
 
-/// Words that begin a command line of another tool, where one of the flags or words follows, and
-/// the advice for the line.
+/// First words of another tool's line, one of which must follow, and the advice.
 #[rustfmt::skip]
 const LINES: [(&str, &[&str], &str); 3] = [
     ("bench", &["serve"], "`bench serve` are words of vllm: leave them out, and the rest of the line works here"),
@@ -163,8 +162,7 @@ const LINES: [(&str, &[&str], &str); 3] = [
     ("profile", &["-m", "--model", "-u", "--url", "--endpoint-type"], "`profile` is AIPerf's: leave it out and write short flags in full (--model, --url); each flag that is not known here says what to write instead"),
 ];
 
-/// The error of a line whose first word is probably a mistyped command, or another tool's word for
-/// one.
+/// The error of a first word that is a mistyped command, or another tool's word for one.
 pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure> {
     let (first, rest) = line.split_first()?;
     let word = first.to_str()?;

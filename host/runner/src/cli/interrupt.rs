@@ -40,8 +40,7 @@ pub(super) async fn received(signal: &mut Option<tokio::signal::unix::Signal>) -
     }
 }
 
-/// Listens for hangups; none where they are ignored, as behind `nohup`: the program is to outlive
-/// its terminal.
+/// Listens for hangups, unless they are ignored, as behind `nohup`.
 pub(super) fn hangups() -> Option<tokio::signal::unix::Signal> {
     if is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() }
 }
@@ -183,8 +182,7 @@ impl Interrupt {
         matches!(state.work, Work::Assessment(before) if state.count > before)
     }
 
-    /// Sets the message of the first interrupt between runs, which then does not end the program;
-    /// without a message it ends the program again.
+    /// Sets the message of the first interrupt between runs; without one, it ends the program.
     pub fn between_runs(&self, message: Option<&'static str>) {
         self.lock().between = message;
     }
@@ -194,8 +192,7 @@ impl Interrupt {
         self.lock().between
     }
 
-    /// Sets the clean-up, with its message, for an interrupt that ends the program at once, or
-    /// removes it.
+    /// Sets or removes the clean-up, with its message, of an interrupt that ends the program.
     pub fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>) {
         self.lock().leaving = clean_up;
     }

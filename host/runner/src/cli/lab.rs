@@ -86,8 +86,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// Does as the command line says. Returns the exit code and the text for stdout. `words` are the
-/// command line to resume the lab with.
+/// Returns the exit code and the text for stdout. `words` resume the lab.
 fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failure> {
     args.artifacts.apply();
     let Some(path) = &args.lab else {
@@ -124,7 +123,6 @@ fn conduct(args: &Args, words: Vec<String>) -> Result<(ExitCode, String), Failur
     Ok((code, conclusions))
 }
 
-/// A lab file, with its scenarios.
 struct LabFile<'l> {
     path: &'l String,
     text: &'l str,
@@ -232,8 +230,7 @@ fn parsed(path: &Path) -> Result<Lab, Failure> {
     Ok(Lab::parse(&path, &Home::read(&path)?.0)?)
 }
 
-/// Runs the lab of a file to its end, or resumes it. Returns its folder, and the exit code of
-/// `runner lab`. A lab's folder is left as it is.
+/// Runs the lab of a file, or resumes it; its folder and exit code. A folder stays as it is.
 pub(super) fn finished(path: &Path) -> Result<(PathBuf, ExitCode), Failure> {
     if path.is_dir() {
         return Ok((path.to_owned(), ExitCode::SUCCESS));
@@ -248,8 +245,7 @@ pub(super) fn finished(path: &Path) -> Result<(PathBuf, ExitCode), Failure> {
     Ok((folder, code))
 }
 
-/// The runs of a lab that were measured and are not invalid: the names of their engines, and their
-/// folders in the lab's.
+/// The valid runs of a lab: the names of their engines, and their folders in the lab's.
 pub(super) fn runs(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
     let (saved, lab, results) = opened(folder)?;
     let report = found(&lab, &saved, &results);

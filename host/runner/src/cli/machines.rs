@@ -59,8 +59,7 @@ impl OnFleet {
     allow(unused_variables, reason = "one machine needs neither orders nor their scenarios")
 )]
 impl Machines {
-    /// Conducts a study. In a process whose rank is not 0, takes part in every run of it instead:
-    /// `source` makes the scenario of a run from its order.
+    /// Conducts a study; if the rank is not 0, takes part in its runs by the scenarios of `source`.
     pub(super) fn conduct(
         &self,
         source: impl Fn(&str) -> Result<Source, Failure>,

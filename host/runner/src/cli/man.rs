@@ -73,8 +73,7 @@ fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
 }
 
-/// The page of a command. The text below the flags in help keeps its lines, because of its
-/// examples.
+/// The page of a command. The text below the flags keeps its lines, because of examples.
 fn page(program: &Command, command: &Command, date: &str) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string);

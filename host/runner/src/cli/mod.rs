@@ -120,8 +120,7 @@ enum Needs {
     Connections,
 }
 
-/// Makes the commands from their rows: the module, its variant, and the needs of each, in groups of
-/// help.
+/// Makes the commands from rows: module, variant and needs, in groups of help.
 macro_rules! commands {
     ($($group:literal { $($module:ident $variant:ident $needs:ident,)+ })+) => {
         #[derive(Debug, clap::Subcommand)]
@@ -190,8 +189,7 @@ commands! {
 }
 
 impl Cli {
-    /// Reads the command line and the environment variables that set flags. Prints help or an error
-    /// and exits where the line needs it.
+    /// Reads the command line and its variables. Prints help or an error and exits if need be.
     pub fn read() -> Self {
         let words = flags::familiar::spread(std::env::args_os());
         let line = words.get(1..).unwrap_or_default();
@@ -285,8 +283,7 @@ fn lenient_command() -> clap::Command {
     lenient(Cli::command().args_override_self(true))
 }
 
-/// A command whose flags take negative numbers as values, and whose switches stay off where their
-/// variable says so (`0`, `false`, nothing); likewise its subcommands.
+/// A command whose flags take negative numbers, and whose switches heed `0` and `false`.
 fn lenient(command: clap::Command) -> clap::Command {
     let lenient_arg = |arg: clap::Arg| match arg.get_action() {
         _ if arg.is_positional() => arg,

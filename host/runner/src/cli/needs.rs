@@ -9,8 +9,7 @@ use std::sync::mpsc;
 use super::failure::{Exit, Failure};
 use result::limit::{self, LimitError};
 
-/// Threads that loading, compiling and listening for signals start; a run starts its own, and
-/// reports if it cannot.
+/// Threads for loading, compiling and signals; a run starts its own.
 const THREADS: usize = 16;
 /// File descriptors that the same and a few connections open.
 const DESCRIPTORS: usize = 16;

@@ -210,8 +210,7 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
-/// The number of reporting processes of a fleet, and the names of the others; nothing for a run of
-/// one process.
+/// The number of a fleet's reporting processes, and the names of the others.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     const NAMED: usize = 3;
     let agents = &snapshot.agents;

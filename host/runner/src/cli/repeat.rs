@@ -124,8 +124,7 @@ pub(super) fn exec(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Prints the certainty of each figure after a round, and returns true if all are certain enough.
-/// Fails if a valid run lacks a figure: further runs lack it too.
+/// Prints each figure's certainty, and returns true if all suffice. A missing figure fails.
 fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool, Failure> {
     let mut is_over = true;
     for scenario in scenarios {
@@ -169,8 +168,7 @@ impl Repeated {
         until.iter().map(|until| until.known(&self.summaries)).collect()
     }
 
-    /// The run, to be measured again: plugins, tokenizer and files are read again, and must not
-    /// have changed.
+    /// The run to measure again: plugins, tokenizer and files must not have changed.
     fn again(&mut self, repetition: Repetition<'_>, number: u32) -> Result<ResolvedRun, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);

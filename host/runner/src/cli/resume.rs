@@ -69,8 +69,7 @@ pub(super) fn keep(
     replace(&folder.join(FILE), json(&saved)?.as_bytes())
 }
 
-/// The flags that variables of the environment stand for, as words. Flags whose values may be
-/// secret are left out.
+/// The flags that variables of the environment stand for, as words, without secrets.
 fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
     let Ok((command, matches)) = variables::read(command, all) else { return Vec::new() };
     let Some((name, matches)) = matches.subcommand() else { return Vec::new() };

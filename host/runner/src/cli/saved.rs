@@ -47,8 +47,7 @@ impl Keep {
         &self.within.output_dir
     }
 
-    /// The scenario whose load is varied, or the flags alone, with the scenario's text. Prints the
-    /// notes on the flags.
+    /// The scenario whose load is varied, with its text. Prints the notes on the flags.
     pub(super) fn source(
         &self,
         named: &[String],
@@ -65,8 +64,7 @@ impl Keep {
         Ok((source, text))
     }
 
-    /// The folder to resume, with its saved data, or a new folder for a `kind` of study of that
-    /// scenario, with the words of its command.
+    /// The folder to resume with its data, or a new folder for a `kind` of study.
     pub(super) fn open<T: DeserializeOwned>(
         &self,
         kind: &'static str,
@@ -180,8 +178,7 @@ fn titled<'r>(
     Some(Workload { name: title.to_owned(), ..first })
 }
 
-/// Returns the workload, from the first of these runs in a folder that can be read. A page without
-/// it still has its figures.
+/// Returns the workload of the first of these runs that can be read.
 pub(super) fn workload<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,

@@ -26,8 +26,7 @@ use session::Source;
 
 const MOST: u64 = 100_000_000;
 
-/// Requests of a search without a limit: this multiple of the likely number, and as many as this
-/// number of loads takes at most.
+/// Requests of a search without a limit: this multiple of the likely number, or full loads.
 const OF_LIKELY: u64 = 8;
 const FULL_LOADS: u64 = 4;
 

@@ -183,8 +183,7 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
     }
 }
 
-/// Reads every named scenario and reports every mistake in it and in the configurations of its
-/// plugins, without flags. Gives the names of the scenarios.
+/// Reads every named scenario without flags, and reports all mistakes; the scenarios' names.
 pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut faults = Faults::default();
@@ -243,8 +242,7 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     }
 }
 
-/// The scenario that replays a trace, if the file's first line is a row of JSON. The requests of
-/// sessions that begin at no known time are a closed loop.
+/// The scenario that replays a trace of JSON rows; sessions without times are a closed loop.
 fn of_trace(path: &Path) -> Option<Text> {
     /// The beginning of a line that shows its format.
     const BEGINNING: u64 = 64 << 10;

@@ -28,8 +28,7 @@ const FIGURES: [&str; 6] = [
     "requests.success-share",
 ];
 
-/// Runs of each version that a confirmation needs. Ten find a step of twice the runs' own variation
-/// in nine of ten cases.
+/// Runs of each version for a confirmation; ten find a step of twice the variation in 90 %.
 const LEAST_RUNS: usize = 5;
 
 /// Show figures over time, from the index of runs, and find steps between versions
@@ -173,8 +172,7 @@ fn judged(store: &Store, args: &Args) -> Result<Trends, Failure> {
     Ok(Trends { series: judged.collect() })
 }
 
-/// Confirms or refutes each suspected step by a lab's runs, and writes the results to the index.
-/// Returns the exit code of the lab, where it is not 0.
+/// Confirms or refutes suspected steps by a lab's runs. Returns the lab's code if it is not 0.
 fn confirm_steps(store: &mut Store, trends: &Trends, path: &Path) -> Result<ExitCode, Failure> {
     let suspected = trends.series.iter().filter_map(|series| {
         let step = series.step.as_ref().filter(|_| series.class == Class::Suspected)?;

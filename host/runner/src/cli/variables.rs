@@ -10,8 +10,7 @@ use clap::{Arg, ArgMatches, Command, Id};
 
 use super::words::is_flag;
 
-/// Reads words as a command. Returns the command too, which draws the errors of the code that reads
-/// the matches.
+/// Reads words as a command. The returned command draws errors in its matches.
 pub(super) fn read(
     build: fn() -> Command,
     words: &[OsString],
@@ -30,8 +29,7 @@ pub(super) fn read(
     Ok((command, matches))
 }
 
-/// The command without the variables of flags that conflict with given ones, and likewise its
-/// subcommands.
+/// The command without variables of flags that conflict with given ones, at every level.
 fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
     let is_given =
         |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);

@@ -180,8 +180,7 @@ fn subjects(clients: &[String]) -> Result<Vec<Subject>, Failure> {
     read.collect()
 }
 
-/// Runs a client over the cases. An interrupt leaves the card of the cases that were judged before,
-/// and is returned beside it.
+/// Runs a client over the cases. An interrupt is returned beside the card so far.
 fn judged(
     args: &Args,
     profile: Profile,
@@ -204,7 +203,7 @@ fn judged(
         let runner = env!("CARGO_PKG_VERSION").to_owned();
         let client = conductor.client(version.clone());
         Card {
-            date: Some(today()),
+            date: Some(Timestamp::now().strftime("%Y-%m-%d").to_string()),
             machine: Some(machine()),
             ceiling,
             ..Card::new(runner, client, conductor.tokenizer_name.clone(), cases)
@@ -241,10 +240,6 @@ fn judged(
         }
         Err(failure) => Err(failure),
     }
-}
-
-fn today() -> String {
-    Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
 fn machine() -> String {

@@ -84,7 +84,6 @@ pub(super) fn chosen(pairing: &Pairing) -> Result<(ChosenOrder, Plan), Failure> 
     Ok((chosen, plan))
 }
 
-/// Describes the order in a line.
 pub(super) fn described(chosen: &ChosenOrder) -> String {
     let ChosenOrder { order, turns, because } = chosen;
     match order {
@@ -93,8 +92,7 @@ pub(super) fn described(chosen: &ChosenOrder) -> String {
     }
 }
 
-/// Measures all sides, and compares them. The exit code is the first failed run's, else the
-/// comparison's.
+/// Measures and compares all sides. The exit code is the first failure's, else the comparison's.
 pub(super) fn exec(
     pairing: &Pairing,
     output: &Output,
@@ -188,8 +186,7 @@ impl Paired {
         replace(&folder.join(FILE), json(self)?.as_bytes())
     }
 
-    /// Measures a turn of every side, up to the first failure. The first side of a turn is another
-    /// each time, so that no side always comes first.
+    /// Measures a turn of every side, up to the first failure. Sides take turns at being first.
     fn turn(
         &self,
         pairing: &Pairing,

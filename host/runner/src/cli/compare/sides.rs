@@ -94,8 +94,7 @@ pub(in super::super) fn listed(
     cut(found.collect::<Result<_, Failure>>()?, &choice, &figures_of(conditions))
 }
 
-/// Reads the sides of a paired run: the turns of each, or one run of each. Fails if a run cannot be
-/// read.
+/// Reads the sides of a paired run: the turns of each, or one run of each.
 pub(in super::super) fn paired(
     sides: Vec<Vec<RunFolder>>,
     choice: &Choice,
@@ -133,8 +132,7 @@ pub(in super::super) fn paired(
     Ok(ReadSides { sides, figures, blocks: (turns >= FEWEST).then_some(turns) })
 }
 
-/// Reads one result to explain: a run, or another tool's result. Fails if it cannot be read, or is
-/// several.
+/// Reads one result to explain. Fails if there are several.
 pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
     let mut parts = parts(name)?;
     let several = |count: usize| {
@@ -171,7 +169,6 @@ fn percentile(figure: &Figure) -> Option<f64> {
     }
 }
 
-/// The figures, and further figures of limits.
 fn with(mut figures: Vec<Figure>, limits: &[Figure]) -> Vec<Figure> {
     let further: Vec<Figure> =
         limits.iter().filter(|limit| !figures.contains(limit)).cloned().collect();
@@ -221,9 +218,7 @@ fn cut(found: Vec<PendingSide>, choice: &Choice, further: &[Figure]) -> Result<R
     Ok(ReadSides { sides, figures, blocks })
 }
 
-/// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
-/// a scenario, whose figures show it. Fails if it is neither, or the folder holds fewer than two
-/// runs.
+/// Parses the variation of runs: a share such as `2%`, or a folder with at least two repeats.
 pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Failure> {
     if let Some(share) = share(given) {
         return Ok(Variation::Assumed { share });

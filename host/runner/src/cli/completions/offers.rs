@@ -66,8 +66,7 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     command.mut_subcommands(|below| offered(below, line))
 }
 
-/// The values that need no quotes in any shell, also within quotes: the scripts do not quote. The
-/// shell itself completes other names of files.
+/// The values that need no quotes in any shell, as scripts do not quote. The shell has others.
 fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/:=,+@%".contains(byte);
     values.retain(|value| value.get_value().as_encoded_bytes().iter().all(is_plain));
@@ -303,8 +302,7 @@ fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
 }
 
-/// The keys whose value can be given in one word, with their documentation. Names that the user
-/// chooses end with a dot.
+/// The keys with one-word values, with their documentation. Names of the user end with a dot.
 fn keys() -> Vec<(String, String)> {
     let mut keys = Vec::new();
     for key in scenario::keys() {

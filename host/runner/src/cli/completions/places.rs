@@ -10,8 +10,7 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
 use hub::{Cache, Kind, Repository};
 
-/// The most entries of a folder of results to examine, the newest first: a shell shows no more in a
-/// useful way, and examining thousands takes long.
+/// The most entries of a folder of results to examine, the newest first: thousands take long.
 const MOST: usize = 200;
 
 const KINDS: [&str; 3] = ["backends", "datasets", "scorers"];
@@ -38,8 +37,7 @@ pub(super) fn results(written: &str, home: &Path, file: &str) -> Vec<CompletionC
     offered.chain(others).collect()
 }
 
-/// The folders with this file in a folder (`runs/`), if their names begin with this text, the
-/// newest first.
+/// The folders with this file in a folder (`runs/`) by the beginning of their names, new first.
 fn newest(folder: &str, begin: &str, file: &str) -> Vec<String> {
     let place = if folder.is_empty() { "." } else { folder };
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();

@@ -174,8 +174,7 @@ impl View<'_> {
         ])
     }
 
-    /// Engine, model and target, and the number of reporting processes of a fleet, at the two ends
-    /// of a line.
+    /// Engine, model and target, and at the line's other end a fleet's reporting processes.
     fn target_line(&self, width: u16) -> Line<'_> {
         let target = Span::styled(self.subject.target.as_str(), self.faint());
         let Some((label, style)) = self.fleet_label() else { return Line::from(target) };
@@ -409,11 +408,7 @@ impl View<'_> {
     }
 
     fn punctuality(&self) -> String {
-        let lag = self.snapshot.send_lag.recent;
-        let lag = lag.or(self.snapshot.send_lag.whole);
-        let lag = lag.map_or(ABSENT.to_owned(), |lag| {
-            format!("P50 {} P99 {} ms", ms(lag.p50_ms), ms(lag.p99_ms))
-        });
+        let lag = quantiles(&self.snapshot.send_lag);
         let load = self.snapshot.load.as_ref();
         let backlog = load.map_or(ABSENT.to_owned(), |load| load.backlog.to_string());
         format!("send lag {lag}   decode backlog {backlog}")
@@ -468,6 +463,13 @@ fn rate(value: f64) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+fn quantiles(latency: &Latency) -> String {
+    let seen = latency.recent.or(latency.whole);
+    seen.map_or(ABSENT.to_owned(), |seen| {
+        format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms))
+    })
 }
 
 fn seconds(span: Nanos) -> String {
@@ -536,11 +538,7 @@ impl View<'_> {
     }
 
     fn latency_line(&self, name: &str, latency: &Latency) -> Line<'static> {
-        let shown = |seen: Option<Quantiles>| match seen {
-            Some(seen) => format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms)),
-            None => ABSENT.to_owned(),
-        };
-        Line::raw(format!("{name} {}", shown(latency.recent.or(latency.whole))))
+        Line::raw(format!("{name} {}", quantiles(latency)))
     }
 
     /// The classes of failure, the most frequent first, each with its latest message.

@@ -84,8 +84,7 @@ pub struct Route {
     /// The value of `route` for it; absent where the dataset's prompts choose it.
     pub route: Option<&'static str>,
     pub output: Output,
-    /// True if the path before it is `prefix` in the plugin's configuration, and no part of the
-    /// base URL.
+    /// True if the path before it is the plugin's `prefix`, and no part of the base URL.
     pub bare: bool,
 }
 
@@ -152,8 +151,7 @@ pub static ROUTES: [Route; 42] = [
     pools("anthropic", "/v1/messages", Output::Answers),
 ];
 
-/// The place where the shipped backends' engines listen by default, where that is a port of this
-/// machine.
+/// The ports of this machine at which the shipped backends' engines listen by default.
 const PORTS: [(&str, u16); 8] = [
     ("openai", 8000),
     ("vllm", 8000),
@@ -191,14 +189,12 @@ pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
 
-/// Returns `route` in a shipped backend's configuration for conversations, where it has several
-/// routes.
+/// Returns `route` of a shipped backend for conversations, where it has several routes.
 pub fn chat_route(plugin: &str) -> Option<&'static str> {
     first(plugin, |route| route.route == Some("chat"))
 }
 
-/// Returns `route` in a shipped backend's configuration for the text of sounds, where it has such a
-/// route.
+/// Returns `route` of a shipped backend for the text of sounds, where it has one.
 pub fn transcription_route(plugin: &str) -> Option<&'static str> {
     first(plugin, |route| route.output == Output::Transcripts)
 }

@@ -103,8 +103,7 @@ impl Familiar {
         given.filter(|(_, datasets)| !datasets.is_empty())
     }
 
-    /// Overlays their settings on a scenario. Reports refused flags with their replacements, else
-    /// the mistake in a value.
+    /// Overlays their settings on a scenario. Reports refused flags, else the mistake in a value.
     pub fn lay_over(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
         let refused = self.0.iter().filter_map(|(row, values)| match row.means {
             Means::Refused(instead) => {

@@ -25,8 +25,7 @@ const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
 impl Flags {
-    /// Settles open settings of a scenario, over which these flags have been laid. `alone` says
-    /// that there is no scenario but these flags.
+    /// Settles open settings of a scenario under these flags; `alone` without any file.
     pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> SettledRun {
         let mut settled = SettledRun {
             scenario,
@@ -56,8 +55,7 @@ impl Flags {
         settled
     }
 
-    /// Returns the output of the backend's route, by its name or the path, with the flag that names
-    /// it.
+    /// Returns the output of the backend's route, with the flag that names the route.
     fn output(&self, chosen: Option<&RouteChoice>) -> Option<(String, Output)> {
         if let (Some(chosen), Some(path)) = (chosen, &self.endpoint) {
             return Some((format!("--endpoint {path}"), chosen.output));
@@ -66,8 +64,7 @@ impl Flags {
         Some((format!("--backend {name}"), backends::alias(name)?.output))
     }
 
-    /// Sends at the times of a dataset's samples where its name asks for it and nothing else sets
-    /// the times.
+    /// Sends at the times of samples if the dataset's name says so and nothing else sets times.
     fn timed(&self, settled: &mut SettledRun) {
         let name = self.dataset_name.as_deref().and_then(datasets::alias);
         let load = &mut settled.scenario.load;
@@ -77,8 +74,7 @@ impl Flags {
         }
     }
 
-    /// Finds flags of one dataset that are given to another, and a ratio that tools read in two
-    /// ways.
+    /// Finds flags of one dataset that are given to another, and an ambiguous ratio.
     fn check_datasets(&self, settled: &mut SettledRun, alone: bool) {
         let Some(dataset) = settled.shipped_dataset() else { return };
         let random = [
@@ -133,8 +129,7 @@ impl SettledRun {
         self.problems.push(Problem::new(message).help(help));
     }
 
-    /// The name of the plugin in a folder of shipped plugins (`backends`), if the flags or the
-    /// scenario name one.
+    /// The plugin of a folder (`backends`) that the flags or the scenario name.
     fn named(&self, folder: &str) -> Option<String> {
         let own = match folder {
             "backends" => &self.scenario.backend.plugin,
@@ -202,8 +197,7 @@ impl SettledRun {
         }
     }
 
-    /// Takes a dataset of sounds where a route transcribes them: recordings if there are files, and
-    /// otherwise sounds that nobody recorded.
+    /// Takes a dataset for a route that transcribes: recordings if there are files, else sounds.
     fn transcribes(&mut self, flag: String) {
         let dataset = if self.scenario.dataset.files.is_empty() { "audio" } else { OF_RECORDINGS };
         match self.shipped_dataset().as_deref() {
@@ -302,8 +296,8 @@ impl SettledRun {
         }
     }
 
-    /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual
-    /// route is chat.
+    /// `--backend openai` means completions in `vllm bench serve`; the plugin's usual route is
+    /// chat.
     fn usual_route(&mut self, backend: Option<&str>) {
         let converses =
             (self.shipped_dataset()).is_some_and(|name| OF_CONVERSATIONS.contains(&&*name));
@@ -313,8 +307,7 @@ impl SettledRun {
         }
     }
 
-    /// Takes the chat route for a dataset of conversations where no route was chosen, and for
-    /// recordings the route for the text of sounds, where there is one.
+    /// Takes the chat route for conversations, and the route of transcriptions for recordings.
     fn chat_route(&mut self) {
         let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
             return;

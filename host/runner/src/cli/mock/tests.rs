@@ -46,8 +46,7 @@ fn flags_override_the_file() {
 /// Flags that set times, with their usual values where they have one.
 const TIMED: [&str; 4] = ["--ttft=100ms", "--itl=10ms", "--spread=0", "--max-concurrency=4"];
 
-/// Returns the message that refuses a command line that its own rules allow, with the exit code of
-/// a wrong command line.
+/// Returns the refusal of a command line that its own rules allow.
 fn refused(flags: &[&str]) -> String {
     let line = Line::try_parse_from([&["mock"], flags].concat()).unwrap();
     let error = line.args.script().unwrap_err();

@@ -152,16 +152,14 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// Configuration keys, one paragraph each, with the keys of their tables below. A table of several
-/// keys is listed at the first of them.
+/// Configuration keys, a paragraph each. A table of several keys is listed at the first.
 pub fn keys(keys: &[Key]) -> String {
     let mut text = String::new();
     listed(keys, "", 1, &mut BTreeMap::new(), &mut text);
     text
 }
 
-/// Lists the keys of the table of the key `within`; `seen` holds the key at which each table was
-/// listed.
+/// Lists the keys of the table of `within`; `seen` has the key at which a table was listed.
 fn listed(
     keys: &[Key],
     within: &str,

@@ -161,8 +161,7 @@ fn shipped_alone() -> SearchPath {
     SearchPath { shipped: shipped::PLUGINS, ..SearchPath::default() }
 }
 
-/// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is
-/// unambiguous.
+/// The plugin of a name: `vllm` is `backends/vllm.wasm` if the name is unambiguous.
 pub(in crate::cli) fn meant(name: &str) -> Result<String, Failure> {
     if name.contains(['/', '\\', '.', '@']) {
         return Ok(name.to_owned());

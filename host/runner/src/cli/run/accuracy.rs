@@ -148,8 +148,7 @@ fn modes(
     Ok(Some(Modes { samples, accuracy, speed }))
 }
 
-/// Warns if the accuracy does not cover the whole dataset, and returns the exit code unless that is
-/// allowed.
+/// Warns if the accuracy covers a part of the dataset; returns the code unless that is allowed.
 fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {

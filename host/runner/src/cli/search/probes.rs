@@ -24,8 +24,7 @@ use search::{Load, Outcome, Probe, Report};
 use session::live::{Phase, Snapshot};
 use session::{MeasuredRun, Source};
 
-/// Findings that are no reason to leave a run out, because they are about the server: requests that
-/// failed or were not sent miss the objectives.
+/// Findings about the server, which leave no run out: such requests miss the objectives.
 const SERVERS: [Id; 4] = [Id::NothingAnswered, Id::Failures, Id::NotSent, Id::Interrupted];
 
 pub(super) struct Probes<'p> {

@@ -220,8 +220,7 @@ impl Conductor {
         Ok(card)
     }
 
-    /// Looks for the load up to which the client's times are true, level by level until one fails.
-    /// `tell` gets each level.
+    /// Looks for the load up to which the client's times are true. `tell` gets each level.
     pub fn ceiling(&self, tell: impl Fn(&Level)) -> Result<Ceiling, Failure> {
         let mut levels = Vec::new();
         for streams in ceiling::LEVELS {

@@ -19,8 +19,7 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
     Row { long, takes: Takes::Anything, datasets: &[], means: Means::Refused(instead) }
 }
 
-/// Advises on a replacement for a flag with these values: one name means different things to
-/// different tools.
+/// Advises on a replacement, by the values too: one name means different things to tools.
 pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'static str {
     let of_guidellm = |value: &String| {
         let kind = value.strip_prefix("kind=").unwrap_or(value);
