@@ -53,41 +53,48 @@ const CUT: usize = 400;
         --skip-chat-template); without a template they are refused.\n\n\
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \
         drawn samples are shown)")]
-#[command(next_help_heading = "Plan")]
 pub struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, a trace in JSON
     /// lines, or `-` for stdin
-    #[arg(value_name = "SCENARIO", help_heading = None)]
+    #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     /// Output format
     #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(help_heading = "Plan")]
     format: Format,
     /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is
     /// stdout
     #[arg(long, value_name = "FILE", env = "RUNNER_PLAN_OUTPUT", default_value = "-")]
+    #[arg(help_heading = "Plan")]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
     #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART")]
+    #[arg(help_heading = "Plan")]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
     #[arg(long, value_name = "N", env = "RUNNER_SHOW", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(..=10_000))]
+    #[arg(help_heading = "Plan")]
     show: u64,
     /// Show messages in full
     #[arg(long, env = "RUNNER_FULL")]
+    #[arg(help_heading = "Plan")]
     full: bool,
     /// Stop after N requests, at the end of a session [default: 10000 if the answers decide how
     /// many requests fit the plan's time]
     #[arg(long, value_name = "N", env = "RUNNER_AT_MOST")]
+    #[arg(help_heading = "Plan")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT")]
+    #[arg(help_heading = "Plan")]
     export: Option<PathBuf>,
     /// Tool that reads the exported file
     #[arg(long, value_name = "TOOL", env = "RUNNER_EXPORT_FORMAT", default_value = "runner")]
     #[arg(value_parser = one_of::<ExportFormat>())]
+    #[arg(help_heading = "Plan")]
     export_format: ExportFormat,
     /// Export this run's answers beside their questions instead, as rows for a judge
     ///
@@ -95,6 +102,7 @@ pub struct Args {
     /// runs give rows with the answers of both. `runner guide scorers` shows how to ask a judge.
     #[arg(long, value_name = "RUN", env = "RUNNER_ANSWERS", value_delimiter = ',')]
     #[arg(requires = "export", conflicts_with = "export_format")]
+    #[arg(help_heading = "Plan")]
     answers: Vec<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
