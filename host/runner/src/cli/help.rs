@@ -154,7 +154,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("ls", "report"),
 ];
 
-/// First words of another tool's line, one of which must follow, and the advice.
+/// The first word of another tool's line, the words that may show the tool, and the advice.
 #[rustfmt::skip]
 const LINES: [(&str, &[&str], &str); 3] = [
     ("bench", &["serve"], "`bench serve` are words of vllm: leave them out, and the rest of the line works here"),
