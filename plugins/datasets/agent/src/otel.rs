@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
-use dialogue::sessions::Source;
+use dialogue::sessions::{Arrivals, Source};
 use dialogue::words::{TextRequest, Writer, generator};
 use dialogue::{LONGEST, LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;
@@ -56,11 +56,7 @@ pub(crate) struct Otel {
     read: u64,
     left_out: u64,
     built: u64,
-    /// Time when the first trace began, and the arrival of the last one, counted from it.
-    began: Option<u64>,
-    arrival: u64,
-    /// The arrival from which the file's count when it began again.
-    base: u64,
+    arrivals: Arrivals,
 }
 
 impl Otel {
@@ -83,9 +79,7 @@ impl Otel {
             read: 0,
             left_out: 0,
             built: 0,
-            began: None,
-            arrival: 0,
-            base: 0,
+            arrivals: Arrivals::default(),
         })
     }
 
@@ -194,7 +188,11 @@ impl Otel {
         let endless = trace.spans.iter().filter(|span| span.end.is_none()).count();
         let reason = "a request without an end; the next request does not wait for it";
         remarks.count(Treatment::Repaired, reason, endless as u64, || place.clone());
-        let arrival = self.arrive(first, &place, remarks);
+        let (arrival, is_early) = self.arrivals.next(first);
+        if is_early {
+            let reason = "a trace that began before the previous trace in the file; it now arrives with that trace";
+            remarks.repaired(reason, || place);
+        }
         let name = named(&trace.id, pass);
         let graph = trace::graph(&name, trace.spans, Some(arrival), &self.config, remarks);
         let graph = graph.map_err(|what| wrong(trace.line, &what))?;
@@ -232,18 +230,6 @@ impl Otel {
             span.output_tokens = span.output_tokens.or(tokens.filter(|tokens| *tokens > 0));
         }
         Ok(())
-    }
-
-    /// The arrival of a trace, never before the previous trace's.
-    fn arrive(&mut self, start: u64, place: &str, remarks: &mut Remarks) -> u64 {
-        let began = *self.began.get_or_insert(start);
-        let arrival = self.base.saturating_add(start.saturating_sub(began));
-        if arrival < self.arrival || start < began {
-            let reason = "a trace that began before the previous trace in the file; it now arrives with that trace";
-            remarks.repaired(reason, || place.to_owned());
-        }
-        self.arrival = self.arrival.max(arrival);
-        self.arrival
     }
 }
 
@@ -303,7 +289,7 @@ impl Source for Otel {
         let samples = self.next(1, &mut Remarks::default())?;
         self.left_out = self.read;
         // Measured sessions have arrivals from their own beginning on.
-        (self.began, self.arrival) = (None, 0);
+        self.arrivals = Arrivals::default();
         Ok(samples.and_then(|samples| samples.into_iter().next()))
     }
 
@@ -313,8 +299,7 @@ impl Source for Otel {
         self.seen.clear();
         self.position = 0;
         self.read = 0;
-        self.began = None;
-        self.base = self.arrival;
+        self.arrivals.rewind();
         while self.read < self.left_out && self.trace()?.is_some() {}
         Ok(())
     }

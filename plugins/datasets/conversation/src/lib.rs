@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use dialogue::sessions::{self, Sessions};
+use dialogue::sessions::{self, Arrivals, Sessions};
 use runner_plugin::report::Remarks;
 use runner_plugin::requests::fingerprint;
 use runner_plugin::{
@@ -83,9 +83,7 @@ impl Dataset for Conversations {
             read_since: 0,
             outside: 0,
             names: BTreeSet::new(),
-            began: None,
-            arrival: 0,
-            base: 0,
+            arrivals: Arrivals::default(),
         };
         Ok(Self(Sessions::new(Box::new(planned), "conversations", config.repeat, remarks)))
     }
@@ -115,11 +113,7 @@ struct Planned {
     read_since: u64,
     outside: u64,
     names: BTreeSet<u64>,
-    /// Arrival of the first conversation by the file, the arrival of the last one, counted from it,
-    /// and the offset of the file's arrivals after its restart.
-    began: Option<u64>,
-    arrival: u64,
-    base: u64,
+    arrivals: Arrivals,
 }
 
 impl sessions::Source for Planned {
@@ -150,7 +144,12 @@ impl sessions::Source for Planned {
         self.outside = if planned.is_some() { 0 } else { self.outside + 1 };
         let mut samples = planned.unwrap_or_default();
         if let (Some(at), Some(root)) = (arrival, samples.first_mut()) {
-            root.arrival = Some(self.arrive(at, &session, remarks));
+            let (arrival, is_early) = self.arrivals.next(at);
+            root.arrival = Some(arrival);
+            if is_early {
+                let reason = "a conversation with an earlier timestamp than the previous one; it now arrives with the previous one";
+                remarks.repaired(reason, || session);
+            }
         }
         Ok(Some(samples))
     }
@@ -168,27 +167,12 @@ impl sessions::Source for Planned {
 
     fn rewind(&mut self) -> Result<(), Error> {
         self.read_since = 0;
-        self.began = None;
-        self.base = self.arrival;
+        self.arrivals.rewind();
         self.source.rewind()
     }
 
     fn nothing(&self, spares: u64, remarks: &Remarks) -> Error {
         plan::nothing(self.read, spares, remarks)
-    }
-}
-
-impl Planned {
-    /// The arrival of a conversation, never before the previous one's.
-    fn arrive(&mut self, at: u64, session: &str, remarks: &mut Remarks) -> u64 {
-        let began = *self.began.get_or_insert(at);
-        let arrival = self.base.saturating_add(at.saturating_sub(began));
-        if arrival < self.arrival || at < began {
-            let reason = "a conversation with an earlier timestamp than the previous one; it now arrives with the previous one";
-            remarks.repaired(reason, || session.to_owned());
-        }
-        self.arrival = self.arrival.max(arrival);
-        self.arrival
     }
 }
 
@@ -221,8 +205,7 @@ trait Source {
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
-/// The format of the file `data`, by its first line, and whether it has one conversation or message
-/// a line.
+/// The format of the file `data` by its first line, and true if it has a conversation a line.
 fn recognise(files: &dyn Files, format: Option<Format>) -> Result<(Format, bool), Error> {
     let Some(file) = files.open(FILE) else {
         return match format {
@@ -392,8 +375,7 @@ impl Source for Synthetic {
         self.draw(self.drawn - 1).map(Some)
     }
 
-    /// One question of a first question's length, which begins like no text of
-    /// [`next`](Self::next).
+    /// One question, as long as a first one; it begins like no text of [`next`](Self::next).
     fn spare(&mut self) -> Result<Option<Conversation>, Error> {
         let number = self.spares;
         self.spares += 1;

@@ -11,8 +11,7 @@ use crate::FILE;
 
 pub trait Source {
     /// The samples of the next session to measure, the root first: none of a session that is left
-    /// out, and `None` at the end. `pass` counts the passes over the file, and is part of names
-    /// from 2 on.
+    /// out. `pass` counts the passes over the file, and is part of names from 2 on.
     fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
 
     /// The root of a session that [`next`](Self::next) does not return.
@@ -110,6 +109,34 @@ impl Sessions {
             self.ready.extend(samples);
         }
         Ok(true)
+    }
+}
+
+/// Arrivals of sessions by a file's times, counted from the first session; none is before its
+/// predecessor's.
+#[derive(Default)]
+pub struct Arrivals {
+    /// Time of the first session since the file began.
+    began: Option<u64>,
+    last: u64,
+    /// The arrival from which the file's times count when it began again.
+    base: u64,
+}
+
+impl Arrivals {
+    /// The arrival of the next session, and true if its time is before the previous session's.
+    pub fn next(&mut self, at: u64) -> (u64, bool) {
+        let began = *self.began.get_or_insert(at);
+        let arrival = self.base.saturating_add(at.saturating_sub(began));
+        let is_early = arrival < self.last || at < began;
+        self.last = self.last.max(arrival);
+        (self.last, is_early)
+    }
+
+    /// Continues after the last arrival with the file's first session.
+    pub fn rewind(&mut self) {
+        self.began = None;
+        self.base = self.last;
     }
 }
 
