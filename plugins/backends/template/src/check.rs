@@ -30,10 +30,8 @@ impl Mistakes {
         } else if !path.starts_with('/') || path.starts_with("//") {
             self.add(key, format!("expected a path that begins with one `/`, got `{path}`"));
         } else if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-            self.add(
-                key,
-                format!("`{path}` has a character that must be escaped, such as `%20` for a space"),
-            );
+            let cause = "has a character that must be escaped, such as `%20` for a space";
+            self.add(key, format!("`{path}` {cause}"));
         }
     }
 
@@ -46,31 +44,20 @@ impl Mistakes {
 
     fn pointer(&mut self, key: &str, pointer: &str) {
         if !pointer.is_empty() && !pointer.starts_with('/') {
-            self.add(
-                key,
-                format!("expected a JSON pointer, which begins with `/`, got `{pointer}`"),
-            );
-            return;
+            let expected = "expected a JSON pointer, which begins with `/`";
+            return self.add(key, format!("{expected}, got `{pointer}`"));
         }
         for step in pointer.split('/').skip(1) {
             if step == "*" {
-                self.add(
-                    key,
-                    format!(
-                        "`{pointer}` names many places; write a number, such as 0, in place of `*`"
-                    ),
-                );
+                let cause = "names many places; write a number, such as 0, in place of `*`";
+                self.add(key, format!("`{pointer}` {cause}"));
             }
             let mut rest = step;
             while let Some(at) = rest.find('~') {
                 rest = &rest[at + 1..];
                 if !rest.starts_with(['0', '1']) {
-                    self.add(
-                        key,
-                        format!(
-                            "in `{pointer}`, `~` must be written `~0`, and `/` within a name `~1`"
-                        ),
-                    );
+                    let cause = "`~` must be written `~0`, and `/` within a name `~1`";
+                    self.add(key, format!("in `{pointer}`, {cause}"));
                     break;
                 }
             }
@@ -106,19 +93,11 @@ impl Mistakes {
                 Piece::Value(name) => {
                     let text = written(*name);
                     if only_names && !matches!(name, Name::Model | Name::Adapter) {
-                        self.add(
-                            key,
-                            format!(
-                                "`{{{text}}}` cannot stand here, only `{{model}}` and `{{adapter}}`"
-                            ),
-                        );
+                        let cause = "cannot stand here, only `{model}` and `{adapter}`";
+                        self.add(key, format!("`{{{text}}}` {cause}"));
                     } else if name.is_list() && pieces.len() > 1 {
-                        self.add(
-                            key,
-                            format!(
-                                "`{{{text}}}` is a list, which cannot stand within a longer text"
-                            ),
-                        );
+                        let cause = "is a list, which cannot stand within a longer text";
+                        self.add(key, format!("`{{{text}}}` {cause}"));
                     }
                 }
             }
@@ -174,10 +153,8 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
         let key = format!("headers.{name}");
         let lower = name.to_ascii_lowercase();
         if lower == "authorization" {
-            mistakes.add(
-                &key,
-                "headers do not hold the key; set `authentication` and `api-key-variable`",
-            );
+            let cause = "headers do not hold the key; set `authentication` and `api-key-variable`";
+            mistakes.add(&key, cause);
         } else if HOST_HEADERS.contains(&lower.as_str()) {
             mistakes.add(&key, "this field belongs to the runner; leave it out");
         } else if !is_header(name) {
@@ -196,10 +173,8 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
     mistakes.object("ignore-eos-body", &config.ignore_eos_body);
     let prompts = [Name::Prompt, Name::Messages, Name::TokenIds];
     if !config.body.is_empty() && !prompts.iter().any(|name| has(&config.body, *name)) {
-        mistakes.add(
-            "body",
-            "no place for the prompt; expected `{prompt}`, `{messages}` or `{token-ids}` in it",
-        );
+        let expected = "expected `{prompt}`, `{messages}` or `{token-ids}` in it";
+        mistakes.add("body", format!("no place for the prompt; {expected}"));
     }
 }
 
@@ -219,10 +194,8 @@ fn framing(config: &Config, mistakes: &mut Mistakes) {
                     .add("length-prefix.skip", format!("expected at most 16, got {}", prefix.skip));
             }
             if !matches!(prefix.width, 1 | 2 | 4 | 8) {
-                mistakes.add(
-                    "length-prefix.width",
-                    format!("expected 1, 2, 4 or 8, got {}", prefix.width),
-                );
+                let width = prefix.width;
+                mistakes.add("length-prefix.width", format!("expected 1, 2, 4 or 8, got {width}"));
             }
         }
         None => {}
@@ -263,10 +236,8 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
         mistakes.places(key, places);
     }
     if events.text.all().is_empty() {
-        mistakes.add(
-            "events.text",
-            "missing; expected the place of an event's text, such as \"/choices/0/text\"",
-        );
+        let expected = "the place of an event's text, such as \"/choices/0/text\"";
+        mistakes.add("events.text", format!("missing; expected {expected}"));
     }
     if !events.tokens.all().is_empty() && !events.tokens_so_far.all().is_empty() {
         mistakes.add("events.tokens-so-far", "contradicts `events.tokens`; leave one of them out");
@@ -288,13 +259,8 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
 
 fn questions(config: &Config, mistakes: &mut Mistakes) {
     if !config.default_url.starts_with("http://") && !config.default_url.starts_with("https://") {
-        mistakes.add(
-            "default-url",
-            format!(
-                "expected a URL that begins with http:// or https://, got `{}`",
-                config.default_url
-            ),
-        );
+        let (url, expected) = (&config.default_url, "a URL that begins with http:// or https://");
+        mistakes.add("default-url", format!("expected {expected}, got `{url}`"));
     }
     for (key, path) in [("health", &config.health), ("flush-cache", &config.flush_cache)] {
         if let Some(path) = path {
@@ -315,18 +281,15 @@ fn questions(config: &Config, mistakes: &mut Mistakes) {
     if let Authentication::Header(name) = &config.authentication
         && (!is_header(name) || HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()))
     {
-        mistakes.add(
-            "authentication.header",
-            format!("`{name}` cannot carry a key; expected a name such as `x-api-key`, or authentication = \"bearer\""),
-        );
+        let expected = "expected a name such as `x-api-key`, or authentication = \"bearer\"";
+        mistakes.add("authentication.header", format!("`{name}` cannot carry a key; {expected}"));
     }
     if let Some(variable) = &config.api_key_variable
         && !variable.ends_with("_API_KEY")
     {
-        mistakes.add(
-            "api-key-variable",
-            format!("expected a name that ends in `_API_KEY`, got `{variable}`; name others with --api-key-env"),
-        );
+        let remedy = "name others with --api-key-env";
+        let cause = format!("expected a name that ends in `_API_KEY`, got `{variable}`; {remedy}");
+        mistakes.add("api-key-variable", cause);
     }
 }
 

@@ -33,15 +33,7 @@ use serde_json::Value;
 
 use config::{Config, Models};
 use reply::State;
-use request::Template as Requests;
-
-pub struct Template(Requests);
-
-impl Template {
-    fn config(&self) -> &Config {
-        self.0.config()
-    }
-}
+pub use request::Template;
 
 impl Backend for Template {
     type Config = Config;
@@ -52,25 +44,25 @@ impl Backend for Template {
         if !mistakes.is_empty() {
             return Err(Error::InvalidConfig(mistakes.join("; ")));
         }
-        Ok(Template(Requests::new(config)))
+        Ok(Template::new(config))
     }
 
     fn default_url(&self) -> String {
-        self.config().default_url.clone()
+        self.config.default_url.clone()
     }
 
     fn credentials(&self) -> Credentials {
-        let scheme = match &self.config().authentication {
+        let scheme = match &self.config.authentication {
             config::Authentication::Bearer => Authentication::Bearer,
             config::Authentication::Header(name) => Authentication::Header(name.clone()),
             config::Authentication::None => Authentication::None,
         };
-        let variable = self.config().api_key_variable.clone();
+        let variable = self.config.api_key_variable.clone();
         Credentials { variable, ..Credentials::new(scheme) }
     }
 
     fn control(&self, control: Control) -> Option<Request> {
-        let config = self.config();
+        let config = &self.config;
         match control {
             Control::Health => config.health.as_deref().map(Request::get),
             Control::ListModels => config.models.as_ref().map(|models| Request::get(&models.path)),
@@ -80,14 +72,14 @@ impl Backend for Template {
     }
 
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
-        match &self.config().models {
+        match &self.config.models {
             Some(models) => read_models(models, body),
             None => Ok(Vec::new()),
         }
     }
 
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
-        let Some(metrics) = &self.config().metrics else { return Ok(Vec::new()) };
+        let Some(metrics) = &self.config.metrics else { return Ok(Vec::new()) };
         let names = [
             (&metrics.finished_requests, ServerMetric::FinishedRequests),
             (&metrics.running_requests, ServerMetric::RunningRequests),
@@ -105,11 +97,11 @@ impl Backend for Template {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        self.0.encode(sample, settings)
+        self.request(sample, settings)
     }
 
     fn framing(&self, streaming: bool) -> Framing {
-        let config = self.config();
+        let config = &self.config;
         match config.framing {
             _ if !streaming => Framing::Whole,
             config::Framing::EventStream => openai::framing(streaming),
@@ -137,11 +129,11 @@ impl Backend for Template {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        reply::decode(&self.config().events, state, frame, events)
+        reply::decode(&self.config.events, state, frame, events)
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::refusal(&self.config().events, status, body)
+        reply::refusal(&self.config.events, status, body)
     }
 }
 

@@ -42,20 +42,6 @@ impl Name {
     }
 }
 
-/// The set of placeholders in an object.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Uses(u32);
-
-impl Uses {
-    pub fn add(&mut self, name: Name) {
-        self.0 |= 1 << name as u32;
-    }
-
-    pub fn has(self, name: Name) -> bool {
-        self.0 & (1 << name as u32) != 0
-    }
-}
-
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
@@ -101,8 +87,7 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A text with its placeholders filled: a value of its own type if the text is only a placeholder.
-/// `None` if one has no value.
+/// A text with its placeholders filled, or a lone placeholder's own value; `None` without a value.
 fn fill_text(text: &str, value: &impl Fn(Name) -> Option<Value>) -> Option<Value> {
     let pieces = pieces(text);
     if let [Piece::Value(name)] = pieces[..] {
@@ -133,8 +118,7 @@ pub fn fill_path(path: &str, value: &impl Fn(Name) -> Option<Value>) -> Option<S
     }
 }
 
-/// Fills the placeholders of a value. Parts without a value are left out, and so are objects and
-/// lists that become empty.
+/// Fills the placeholders of a value, without absent parts and objects and lists left empty.
 pub fn fill(template: &Value, value: &impl Fn(Name) -> Option<Value>) -> Option<Value> {
     Some(match template {
         Value::String(text) => fill_text(text, value)?,

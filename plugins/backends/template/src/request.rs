@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{has, written};
 use crate::config::{Config, Framing};
-use crate::placeholder::{NAMES, Name, Uses, fill_object, fill_path, lay_over};
+use crate::placeholder::{NAMES, Name, fill_object, fill_path, lay_over};
 
 /// The placeholders whose values are the run's settings alone.
 const SAMPLING: [(Name, Setting); 9] = [
@@ -23,7 +23,7 @@ const SAMPLING: [(Name, Setting); 9] = [
 ];
 
 pub struct Template {
-    config: Config,
+    pub(crate) config: Config,
     /// The bodies for whole and streamed replies, each without and with ignoring the end.
     forms: [[Form; 2]; 2],
     headers: Vec<(String, String)>,
@@ -32,7 +32,7 @@ pub struct Template {
 /// A body, with the placeholders of the body and its path.
 struct Form {
     body: Map<String, Value>,
-    uses: Uses,
+    uses: Vec<Name>,
 }
 
 impl Template {
@@ -47,12 +47,8 @@ impl Template {
                 lay_over(&mut body, &config.ignore_eos_body);
             }
             let path = Map::from_iter([("path".to_owned(), json!(path(&config, streaming)))]);
-            let mut uses = Uses::default();
-            for (name, _) in NAMES {
-                if has(&body, *name) || has(&path, *name) {
-                    uses.add(*name);
-                }
-            }
+            let names = NAMES.iter().map(|(name, _)| *name);
+            let uses = names.filter(|name| has(&body, *name) || has(&path, *name)).collect();
             Form { body, uses }
         };
         let forms = [false, true].map(|stream| [form(stream, false), form(stream, true)]);
@@ -67,22 +63,20 @@ impl Template {
         Template { forms, headers, config }
     }
 
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The request for a sample. Errors: [`Error::InvalidConfig`] that names every setting the
-    /// template has no place for.
-    pub fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+    /// The request for a sample. Errors: names every setting that the template has no place for.
+    pub fn request(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let streaming = settings.streaming;
         let form = &self.forms[usize::from(streaming)][usize::from(settings.ignore_eos)];
-        let refused = self.refused(form.uses, sample, settings);
+        let refused = self.refused(&form.uses, sample, settings);
         if !refused.is_empty() {
             return Err(Error::InvalidConfig(refused.join("; ")));
         }
-        let messages =
-            if form.uses.has(Name::Messages) { openai::messages(&sample.prompt)? } else { None };
-        let value = |name| self.value(name, form.uses, sample, settings, messages.as_ref());
+        let messages = if form.uses.contains(&Name::Messages) {
+            openai::messages(&sample.prompt)?
+        } else {
+            None
+        };
+        let value = |name| self.value(name, &form.uses, sample, settings, messages.as_ref());
         let mut body = Body::new();
         for (key, value) in fill_object(&form.body, &value) {
             body.set(&key, value);
@@ -104,14 +98,14 @@ impl Template {
     fn value(
         &self,
         name: Name,
-        uses: Uses,
+        uses: &[Name],
         sample: &Sample,
         settings: &Settings,
         messages: Option<&Value>,
     ) -> Option<Value> {
         match name {
             // If the adapter has a place of its own, the model keeps its name.
-            Name::Model if uses.has(Name::Adapter) => Some(json!(settings.model)),
+            Name::Model if uses.contains(&Name::Adapter) => Some(json!(settings.model)),
             Name::Model => Some(json!(settings.model_for(sample))),
             Name::Adapter => sample.adapter.as_ref().map(|name| json!(name)),
             Name::Prompt => match &sample.prompt {
@@ -120,7 +114,7 @@ impl Template {
             },
             Name::Messages => match &sample.prompt {
                 // A text that has a place of its own is not sent twice.
-                Prompt::Text(_) if uses.has(Name::Prompt) => None,
+                Prompt::Text(_) if uses.contains(&Name::Prompt) => None,
                 _ => messages.cloned(),
             },
             Name::TokenIds => match &sample.prompt {
@@ -143,12 +137,14 @@ impl Template {
     }
 
     /// True if the minimum makes answers as long as requested.
-    fn forces_by_minimum(&self, uses: Uses, settings: &Settings) -> bool {
-        settings.ignore_eos && !uses.has(Name::IgnoreEos) && self.config.ignore_eos_body.is_empty()
+    fn forces_by_minimum(&self, uses: &[Name], settings: &Settings) -> bool {
+        settings.ignore_eos
+            && !uses.contains(&Name::IgnoreEos)
+            && self.config.ignore_eos_body.is_empty()
     }
 
     /// The settings that have no place, each with the missing placeholder.
-    fn refused(&self, uses: Uses, sample: &Sample, settings: &Settings) -> Vec<String> {
+    fn refused(&self, uses: &[Name], sample: &Sample, settings: &Settings) -> Vec<String> {
         let mut refused = Vec::new();
         let prompt = &sample.prompt;
         let places: &[Name] = match prompt {
@@ -162,19 +158,19 @@ impl Template {
                 "the dataset gives {}, and a template describes only answers; name another backend",
                 prompt.kind()
             ));
-        } else if !places.iter().any(|name| uses.has(*name)) {
+        } else if !places.iter().any(|name| uses.contains(name)) {
             refused.push(format!(
                 "the dataset gives {}, and `body` has no `{{{}}}`; add it, or name another dataset",
                 prompt.kind(),
                 written(places[0])
             ));
         }
-        let adapter_has_place = uses.has(Name::Adapter) || uses.has(Name::Model);
-        let ignoring_has_place = uses.has(Name::IgnoreEos)
-            || uses.has(Name::MinTokens)
+        let adapter_has_place = uses.contains(&Name::Adapter) || uses.contains(&Name::Model);
+        let ignoring_has_place = uses.contains(&Name::IgnoreEos)
+            || uses.contains(&Name::MinTokens)
             || !self.config.ignore_eos_body.is_empty();
         let mut needs = |flag: &str, name: Name| {
-            if !uses.has(name) {
+            if !uses.contains(&name) {
                 refused.push(format!(
                     "{flag}: `body` has no `{{{}}}`; add it, or leave the setting out",
                     written(name)
@@ -208,9 +204,9 @@ impl Template {
     }
 
     /// Returns the reason why a reply cannot be streamed, or cannot be whole.
-    fn refused_stream(&self, uses: Uses, streaming: bool) -> Option<String> {
+    fn refused_stream(&self, uses: &[Name], streaming: bool) -> Option<String> {
         let config = &self.config;
-        let asks = uses.has(Name::Stream)
+        let asks = uses.contains(&Name::Stream)
             || config.stream_path.is_some()
             || !config.stream_body.is_empty();
         match (streaming, config.framing) {
