@@ -99,8 +99,7 @@ fn last(text: &str) -> Option<&str> {
         if is_number {
             found = Some(&text[at..end]);
         }
-        // A text that begins with a sign and is no number may be a number without the sign: the
-        // next round tries it.
+        // A sign before no number may precede a number without it: the next round tries it.
         at = if is_number { end } else { at + 1 };
     }
     found

@@ -233,8 +233,7 @@ fn highlights_between(text: &str, mark: &str) -> usize {
     count
 }
 
-/// True if a match of `<<[^\n]+>>` holds more than white space and brackets. A match goes from the
-/// first `<<` of a line to its last `>>`.
+/// True if a match of `<<[^\n]+>>`, up to a line's last `>>`, holds more than space and brackets.
 pub fn has_title(text: &str) -> bool {
     text.split('\n').any(|line| {
         let (Some(opens), Some(closes)) = (line.find("<<"), line.rfind(">>")) else { return false };

@@ -153,8 +153,7 @@ fn in_a_fence(answer: &str) -> Option<Value> {
     serde_json::from_str(&answer[begin?..]).ok()
 }
 
-// Numbers and equality as JSON Schema defines them: `1.0` is the integer 1, and a truth value is
-// no number.
+// Numbers and equality of JSON Schema: `1.0` is the integer 1, and a truth value is no number.
 
 fn integer(number: &Number) -> Option<i128> {
     (number.as_i64().map(i128::from)).or_else(|| number.as_u64().map(i128::from)).or_else(|| {

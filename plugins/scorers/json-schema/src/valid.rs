@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use crate::schema::Schema;
 use crate::{compare, equal, integer, is_multiple};
 
-/// The number of schemas that may be applied to one answer. References may lead in a circle, and
-/// alternatives may multiply.
+/// Most applications of schemas to an answer: references may circle, alternatives multiply.
 const MOST_STEPS: u32 = 200_000;
 
 const DEEPEST: u32 = 200;

@@ -257,14 +257,6 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_reply() {
-        let exchange = exchange(None);
-        assert_eq!(Part::Answer.text(&exchange), "so 4");
-        assert_eq!(Part::Reasoning.text(&exchange), "2 + 2");
-        assert_eq!(Part::Both.text(&exchange), "2 + 2\nso 4");
-    }
-
-    #[test]
     fn long_values_are_cut_between_characters() {
         let long = shown(&json!("é".repeat(100)));
         assert_eq!(long.chars().count(), 81);

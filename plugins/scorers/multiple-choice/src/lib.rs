@@ -209,8 +209,7 @@ fn first_line(text: &str) -> Option<String> {
     text.split('\n').next().map(|line| python::strip(line).to_owned())
 }
 
-/// The first match of `(?<=PHRASE)(.*)(?=.)` for any of the phrases: the rest of a line that is not
-/// empty, without its last character.
+/// The first match of `(?<=PHRASE)(.*)(?=.)` for any phrase: a line's rest but its last character.
 fn rest_of_line(text: &str, phrases: &[&str]) -> Option<String> {
     let ends = phrases.iter().filter_map(|phrase| {
         (text.match_indices(phrase))
@@ -252,8 +251,7 @@ fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<Strin
         .map(|choice| plain(python::strip(choice)))
         .zip(letters.iter().copied())
         .collect();
-    // A choice of nothing but punctuation matches the empty text at the end, which is no choice; so
-    // it is there.
+    // A choice of punctuation alone matches the empty text at the end, which is no choice.
     if wanted.is_empty() || wanted.iter().any(|(choice, _)| choice.is_empty()) {
         return None;
     }

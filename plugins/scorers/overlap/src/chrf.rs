@@ -36,10 +36,8 @@ pub fn score(answer: &str, reference: &str) -> f64 {
     }
 }
 
-/// The number of n-grams of each order that are in both texts, each as often as it is in both. An
-/// n-gram is encoded by the number of its prefix, shorter by a character, and its last character.
-/// The shorter text's n-grams are numbered; the longer text's n-grams are looked up only as far as
-/// the shorter text has them.
+/// The common n-grams of each order, each as often as in both texts. An n-gram's code is its
+/// shorter prefix's number and its last character. Only the shorter text's n-grams have numbers.
 fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let capacity = shorter.len() * ORDER;
@@ -80,8 +78,7 @@ fn key(number: u32, character: char) -> u64 {
     u64::from(number) << 21 | u64::from(u32::from(character))
 }
 
-/// A quick hash of one number: a multiplication and a shift. Keys are small and come from texts,
-/// whose collisions cost time alone.
+/// A quick hash of one number: keys are small, and collisions cost time alone.
 #[derive(Default)]
 struct Mix(u64);
 

@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-/// The number of words that a text must have before its repeated n-grams count: short lists and
-/// refrains repeat as well.
+/// The least words for repeated n-grams to count: short lists and refrains repeat too.
 const LEAST_WORDS: usize = 50;
 
 /// Characters at the end of a text that are searched for a loop.

@@ -1,38 +1,7 @@
-use goldens::{open, scores};
-use serde_json::{Value, json};
+use goldens::open;
+use serde_json::json;
 
 use super::{Sanity, checks};
-
-fn judged(config: &Value, answer: &Value) -> Value {
-    scores::<Sanity>(config, answer)
-}
-
-#[test]
-fn an_answer_that_is_whole_has_no_fault() {
-    let found = judged(&json!({}), &json!({"id": "1", "output": "Four.", "finish": "stop"}));
-    let expected = json!({
-        "sane": 1.0, "sanity-empty": 0.0, "sanity-cut": 0.0, "sanity-repetitive": 0.0,
-        "sanity-mixed-scripts": 0.0, "sanity-leaked-tokens": 0.0, "sanity-broken-characters": 0.0,
-    });
-    assert_eq!(found, expected);
-}
-
-#[test]
-fn faults_that_are_ignored_have_their_scores() {
-    let config = json!({"ignore": ["cut"]});
-    let found = judged(&config, &json!({"id": "1", "output": "Four", "finish": "MAX_TOKENS"}));
-    assert_eq!((&found["sane"], &found["sanity-cut"]), (&json!(1.0), &json!(1.0)));
-    let found = judged(&json!({}), &json!({"id": "1", "output": "Four"}));
-    assert_eq!(found.get("sanity-cut"), None);
-}
-
-#[test]
-fn a_tool_call_is_no_empty_answer() {
-    let found = judged(&json!({}), &json!({"id": "1", "output": " \n", "tool-calls": "{}"}));
-    assert_eq!(found["sanity-empty"], json!(0.0));
-    let found = judged(&json!({}), &json!({"id": "1", "output": " \n"}));
-    assert_eq!((&found["sane"], &found["sanity-empty"]), (&json!(0.0), &json!(1.0)));
-}
 
 #[test]
 fn repeated_words_are_the_share_of_repeated_4_grams() {
@@ -75,9 +44,6 @@ fn special_tokens_of_templates_are_leaks() {
     for text in ["a <| b |> c <- f", "if x<|y", "<s>struck</s", "<||>", "<div>"] {
         assert!(!checks::leaks_tokens(text), "{text}");
     }
-    let config = json!({"special-tokens": ["[EOT]"]});
-    let found = judged(&config, &json!({"id": "1", "output": "4 [EOT]"}));
-    assert_eq!(found["sanity-leaked-tokens"], json!(1.0));
 }
 
 #[test]

@@ -8,15 +8,6 @@ fn scores_agree_with_bfcl() {
     assert_eq!(agree::<ToolCall>(include_str!("../golden.jsonl")), 500);
 }
 
-fn tool() -> Value {
-    let properties = json!({
-        "city": {"type": "string"},
-        "days": {"type": "integer"},
-        "spots": {"type": "array", "items": {"type": "string"}},
-    });
-    json!({"name": "geo.weather", "parameters": {"type": "dict", "properties": properties, "required": ["city"]}})
-}
-
 fn judged(reference: &Value, calls: &[Value]) -> (Value, Value) {
     let text: String = calls.iter().map(|call| json!({"function": call}).to_string()).collect();
     let answer = json!({"id": "1", "reference": reference, "tool-calls": text});
@@ -25,31 +16,8 @@ fn judged(reference: &Value, calls: &[Value]) -> (Value, Value) {
 }
 
 #[test]
-fn calls_match_in_any_order() {
-    let truth = |city: &str| json!({"geo.weather": {"city": [city], "days": [3, ""]}});
-    let reference = json!({"function": tool(), "ground_truth": [truth("New York"), truth("Rome")]});
-    let call = |city: &str| json!({"name": "geo_weather", "arguments": {"city": city}});
-    assert_eq!(judged(&reference, &[call("rome"), call("new-york")]), (json!(1.0), json!(0.0)));
-    assert_eq!(judged(&reference, &[call("rome"), call("rome")]), (json!(0.0), json!(0.0)));
-    assert_eq!(judged(&reference, &[call("rome")]), (json!(0.0), json!(0.0)));
-    assert_eq!(judged(&reference, &[]), (json!(0.0), json!(1.0)));
-}
-
-#[test]
-fn no_call_is_right_where_none_is_wanted() {
-    for reference in [json!({"function": [tool()]}), json!({"ground_truth": []})] {
-        assert_eq!(judged(&reference, &[]), (json!(1.0), json!(0.0)));
-        let call = json!({"name": "geo_weather", "arguments": {"city": "Rome"}});
-        assert_eq!(judged(&reference, &[call]), (json!(0.0), json!(0.0)));
-    }
-}
-
-#[test]
-fn arguments_that_are_no_json_are_unparsed() {
-    let reference =
-        json!({"function": tool(), "ground_truth": [{"geo.weather": {"city": ["Rome"]}}]});
-    let call = json!({"name": "geo_weather", "arguments": "{\"city\": "});
-    assert_eq!(judged(&reference, &[call]), (json!(0.0), json!(1.0)));
+fn no_call_is_right_without_right_calls() {
+    assert_eq!(judged(&json!({"function": []}), &[]), (json!(1.0), json!(0.0)));
 }
 
 #[test]
