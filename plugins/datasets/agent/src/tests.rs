@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Message, Part, Point, Prompt, Role, Sample, Tokenizer};
-use runner_plugin_testing::datasets::{self, damage, first as all, mistake};
+use runner_plugin::{Dataset, Error, Part, Point, Prompt, Role, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, damage, first as all, mistake, said, shown};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -22,45 +22,6 @@ fn open(
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Agents, Error> {
     datasets::open(config, seed, None, files, tokenizer)
-}
-
-fn text_of(message: &Message) -> String {
-    let parts = message.parts.iter().map(|part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Answer(of) => format!("<{of}>"),
-        other => format!("{other:?}"),
-    });
-    let role = format!("{:?}", message.role);
-    let role = role.trim_start_matches("Role::");
-    let extra = message.extra.as_deref().unwrap_or_default();
-    format!("{role}: {}{extra}", parts.collect::<String>())
-}
-
-/// A sample in a line: its conversation's parent, its dependencies, its messages, and its answer.
-fn shown(sample: &Sample) -> String {
-    let parent = match &sample.prompt {
-        Prompt::Continuation(next) => format!(" < {}", next.parent),
-        _ => String::new(),
-    };
-    let after = sample.after.iter().map(|after| {
-        let point = match after.point {
-            Point::End => "",
-            Point::FirstOutput => "!",
-        };
-        format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
-    });
-    let after: String = after.collect();
-    let messages: Vec<String> = sample.prompt.messages().iter().map(text_of).collect();
-    let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
-    let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
-    format!(
-        "{}{parent}{after} | {} | {answer} | {}>{} {}",
-        sample.id,
-        messages.join(" | "),
-        count(sample.input_tokens),
-        count(sample.output_tokens),
-        sample.class.as_deref().unwrap_or_default()
-    )
 }
 
 fn shows(config: &str, files: Named, expected: &[&str]) {
@@ -108,30 +69,10 @@ fn check(samples: &[Sample]) {
 }
 
 #[test]
-fn spawns_start_fresh_and_forks_inherit() {
-    shows(
-        "{}",
-        case("dag"),
-        &[
-            "plan/0 | System: You plan. | User: Plan a trip. |  | 12>20 main",
-            "plan:hotel/0 [plan/0+0ms] | User: Find a hotel. |  | 8>? sub-agent",
-            "plan:hotel/1 < plan:hotel/0 [plan:hotel/0+0ms] | User: A cheaper one. |  | 7>? sub-agent",
-            "plan:sauna/0 < plan:hotel/1 [plan:hotel/1+0ms] | User: Has it a sauna? |  | 8>? fork",
-            "plan:train/0 [plan/0+100ms] | User: Find a train. |  | 8>? sub-agent",
-            "plan/1 < plan/0 [plan/0+500ms] | User: How far is it? |  | 7>? main",
-            "plan/2 < plan/1 [plan/1+0ms] [plan:hotel/1+0ms] [plan:train/0+0ms] | User: Sum it up. |  | 5>? main",
-            "alone/0 | User: Hello. |  | 4>? main",
-            "alone:beside/0 < alone/0 [alone/0+0ms] | User: And here? |  | 5>? fork",
-            "alone:sauna/0 [alone:beside/0+0ms] | User: Has it a sauna? |  | 9>? sub-agent",
-            "alone:beside/1 < alone:beside/0 [alone:beside/0+0ms] [alone:sauna/0+0ms] | User: Done. |  | 3>? fork",
-            "alone/1 < alone/0 [alone/0+0ms] | User: Bye. |  | 2>? main",
-        ],
-    );
+fn delays_can_be_left_out() {
     let mut dataset = open(r#"{"delays": "none"}"#, 1, case("dag"), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 100, 5);
     assert!(samples.iter().flat_map(|sample| &sample.after).all(|after| after.delay == 0));
-    assert_eq!(samples[0].output_tokens, Some(20));
-    assert_eq!(samples[6].parameters.as_deref(), Some(r#"{"temperature":0.5}"#));
 }
 
 #[test]
@@ -151,96 +92,6 @@ fn the_graph_of_a_trace_follows_from_its_messages() {
         bad,
     ];
     shows("{}", case("otel"), &expected);
-    let mut dataset =
-        open(r#"{"bad-tool-calls": "drop", "max-delay": 0.6}"#, 42, case("otel"), Pairs)
-            .expect("a dataset");
-    let samples = all(&mut dataset, 100, 3);
-    assert_eq!(samples.len(), expected.len() - 1);
-    let delays = |at: usize| samples[at].after.iter().map(|after| after.delay / 1_000_000);
-    assert_eq!(delays(2).collect::<Vec<_>>(), [600]);
-    assert_eq!(delays(4).collect::<Vec<_>>(), [0, 0, 600]);
-    let arrivals: Vec<_> = samples.iter().filter_map(|sample| sample.arrival).collect();
-    assert_eq!(arrivals, [0, 30_000_000_000]);
-    let remarks: Vec<_> = dataset
-        .remarks()
-        .into_iter()
-        .map(|remark| {
-            format!("{:?} {} {}", remark.what, remark.reason, remark.first.unwrap_or_default())
-        })
-        .collect();
-    assert_eq!(
-        remarks,
-        [
-            "Treatment::Dropped a span that is no request to a model `t1` (line 1)",
-            "Treatment::Repaired a request without messages; it now has words of the same length `t2` (line 2)",
-            "Treatment::Dropped a trace without a request to a model `t3` (line 3)",
-            "Treatment::Dropped a tool call whose arguments are not a JSON object `t4` (line 4), of `f`",
-        ]
-    );
-}
-
-#[test]
-fn spans_of_several_lines_make_a_trace() {
-    shows(
-        "{}",
-        case("otlp"),
-        &[
-            "a/0 | User: One. | Assistant: 1 | 3>1 main",
-            "a/1 < a/0 [a/0+2000ms] | User: Two. | Assistant: 3 | 2>1 main",
-            "b/0 | User: Other. | Assistant: 2 | 4>1 main",
-        ],
-    );
-    let mut dataset = open("{}", 1, case("otlp"), Pairs).expect("a dataset");
-    let arrivals: Vec<_> =
-        all(&mut dataset, 9, 9).iter().filter_map(|sample| sample.arrival).collect();
-    assert_eq!(arrivals, [0, 500_000_000]);
-    assert!(dataset.remarks().is_empty());
-}
-
-#[test]
-fn lengths_become_texts_and_latencies_delays() {
-    let mut dataset = open("{}", 3, case("trie"), Pairs).expect("a dataset");
-    let spare = dataset.spare(1).expect("spare samples");
-    assert_eq!((spare[0].input_tokens, spare[0].output_tokens), (Some(33), Some(64)));
-    let samples = all(&mut dataset, 9, 2);
-    check(&samples);
-    let outline: Vec<_> = samples
-        .iter()
-        .map(|sample| {
-            let delays: Vec<u64> = sample.after.iter().map(|after| after.delay).collect();
-            let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
-            let answer = answer.trim_start_matches("Assistant: ").to_owned();
-            assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
-            (&*sample.id, sample.input_tokens, sample.output_tokens, delays)
-        })
-        .collect();
-    assert_eq!(
-        outline,
-        [
-            ("agent-000001/0", Some(33), Some(16), vec![]),
-            ("agent-000001/1", Some(8), Some(20), vec![500_000_000]),
-            ("agent-000001/2", Some(12), Some(64), vec![1_500_000_000]),
-            ("agent-000002/0", Some(11), Some(5), vec![]),
-        ]
-    );
-}
-
-#[test]
-fn repeat_begins_a_file_again_with_new_ids() {
-    let mut dataset = open(r#"{"repeat": true}"#, 1, case("repeat"), Pairs).expect("a dataset");
-    let samples = all(&mut dataset, 5, 2);
-    check(&samples);
-    let ids: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
-    let expected = [
-        "agent-000001/0",
-        "agent-000001/1",
-        "agent-000001#2/0",
-        "agent-000001#2/1",
-        "agent-000001#3/0",
-    ];
-    assert_eq!(ids, expected);
-    assert_ne!(samples[0].prompt, samples[2].prompt);
-    assert_eq!(dataset.remarks()[0].count, 2);
 }
 
 #[test]
@@ -318,7 +169,6 @@ fn mistakes_name_their_line_and_their_key() {
     );
     let cases: Vec<(&str, String, &str)> = vec![
         ("{}", " ".to_owned(), "the file `data` is empty"),
-        ("{}", "{'a': 1}".to_owned(), "line 1: expected a line with `session_id` and `turns`"),
         (r#"{"format": "synthetic"}"#, trie.to_owned(), "reads no file"),
         ("{}", dag(", 'spawns': ['b']"), "line 1: it starts the conversation `b`, which is not in the file"),
         ("{}", dag(", 'spawns': [{'children': ['a'], 'join_at': 2}]"), "`join_at` is 2; expected a later turn of 2"),
@@ -331,7 +181,6 @@ fn mistakes_name_their_line_and_their_key() {
         ("{}", "{'session_id': 'a', 'orchestrator': true}".to_owned(), "`orchestrator` is not supported"),
         ("{}", beside, "line 2: the conversation `x` never begins: the conversations before it start each other in a circle"),
         ("{}", cyclic, "line 2: the conversation `c` is started 17 levels deep, or starts itself"),
-        ("{}", trie.replace("'num_turns': 0", "'num_turns': 2"), "has 0 numbers and `num_turns` is 2"),
         ("{}", trie.replace("_length': 3", "_length': 0"), "a length is 0; expected from 1"),
         ("{}", "{'spans': []}".to_owned(), "the file `data` has no sessions"),
         ("{}", "{'spans': [{'attributes': {}}]}".to_owned(), "line 1: `trace_id` is missing"),
@@ -480,15 +329,15 @@ fn a_long_history_becomes_a_summary() {
             ".c2/0 main 20",
         ]
     );
-    let question = text_of(&samples[3].prompt.messages()[0]);
+    let question = said(&samples[3].prompt.messages()[0]);
     assert!(
         question.ends_with(
             "Summarise this conversation so far, with everything that is needed to go on."
         )
     );
     assert_eq!(
-        samples[4].prompt.messages().iter().map(text_of).collect::<Vec<_>>(),
-        ["User: Summary of the work so far:\n<agent-000001/3>\n\nGo on with it."]
+        samples[4].prompt.messages().iter().map(said).collect::<Vec<_>>(),
+        ["User: Summary of the work so far:\n + <agent-000001/3> + \n\nGo on with it."]
     );
 }
 

@@ -110,8 +110,7 @@ fn ended(span: &Span) -> u64 {
     span.end.unwrap_or(span.start)
 }
 
-/// Finds the request that each request continues. An answer that was not recorded is taken from the
-/// prompt that continues it.
+/// Finds the continued requests. A prompt that continues an unrecorded answer gives the answer.
 fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
     // Requests by the fingerprint of the beginning that a continuing prompt has.
     let mut answered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -162,9 +161,8 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
     parents
 }
 
-/// The conversation of each request, and all conversations in the order of their beginnings. If
-/// several requests continue the same request, the first continues its conversation, and the others
-/// are forks.
+/// The conversation of each request, and all conversations by their beginnings. Of requests that
+/// continue the same one, the first continues its conversation, and the others fork.
 fn chains(spans: &[Span], parents: &[Option<Parent>]) -> (Vec<usize>, Vec<Chain>) {
     let mut chains: Vec<Chain> = Vec::new();
     let mut of_span: Vec<usize> = Vec::with_capacity(spans.len());

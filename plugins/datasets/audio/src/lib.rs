@@ -123,8 +123,7 @@ impl Medium for Clips {
 /// Loudness, as a part of the largest value of a sample.
 const LOUDNESS: f32 = 0.6 * i16::MAX as f32;
 
-/// A WAV file of one channel with 16 bits a sample: `length` samples at `rate` a second. `noise` is
-/// its share, from 0 to 1.
+/// A WAV file of one channel with 16 bits a sample; `noise` is its share, from 0 to 1.
 fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8> {
     let data = 2 * length as u32;
     let mut file = Vec::with_capacity(44 + 2 * length);
@@ -179,8 +178,7 @@ fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8> {
     file
 }
 
-/// A sine of turns, by Bhaskara's approximation in whole arithmetic operations: the same on every
-/// machine, unlike a library's sine.
+/// A sine of turns, by Bhaskara's approximation: the same on every machine, unlike a library's.
 fn wave(turns: f32) -> f32 {
     let turns = turns - turns.floor();
     let (half, sign) = if turns < 0.5 { (turns, 1.0) } else { (turns - 0.5, -1.0) };

@@ -104,12 +104,3 @@ fn audio_that_does_not_fit_into_memory_is_refused() {
         "{message}"
     );
 }
-
-#[test]
-fn large_requests_come_few_at_a_time() {
-    let mut dataset = open(r#"{"milliseconds": 150000}"#, 1).unwrap();
-    let first = dataset.next(40).unwrap();
-    assert!((2..8).contains(&first.len()), "{}", first.len());
-    let next = dataset.next(1).unwrap();
-    assert_eq!(next[0].id, format!("audio-{:06}", first.len() + 1));
-}

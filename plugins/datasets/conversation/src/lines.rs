@@ -136,8 +136,7 @@ impl Group {
         }
     }
 
-    /// Returns the new messages in the `messages` of a row: all of them, unless they begin with the
-    /// previous row's messages.
+    /// The new messages of a row: all, unless they begin with the previous row's messages.
     fn new_of(&mut self, messages: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {

@@ -223,8 +223,7 @@ impl Plan {
             .collect()
     }
 
-    /// Counts the turns from the first on that are within the bounds, unless all are, and names the
-    /// bound that the next turn exceeds.
+    /// Counts the first turns within the bounds, unless all are, and names the exceeded bound.
     fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
         let Bounds { input, output, context: most } = self.bounds;
         let below = |tokens: Option<u32>, least| tokens.is_some_and(|tokens| tokens < least);

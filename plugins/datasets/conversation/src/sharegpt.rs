@@ -19,8 +19,7 @@ pub(crate) struct ShareGpt {
 }
 
 impl ShareGpt {
-    /// Passes over the file; `None` if there is none. Shuffles as Python does after
-    /// `random.seed(seed)`.
+    /// Passes over the file, if there is one. Shuffles as Python does after `random.seed(seed)`.
     pub(crate) fn open(files: &dyn Files, shuffle: bool, seed: u64) -> Result<Option<Self>, Error> {
         let Some(mut conversations) = Conversations::open_whole(files, dialogue::FILE)? else {
             return Ok(None);
@@ -72,8 +71,7 @@ impl Source for ShareGpt {
     }
 }
 
-/// The turns of a conversation, or why there are none. Where the file does not say who speaks, the
-/// user and the model take turns.
+/// The turns of a conversation, or why there are none. Speakers that are not named alternate.
 pub(crate) fn turns(utterances: Vec<Utterance>) -> (Vec<Turn>, Option<&'static str>) {
     let mut splitter = Splitter::default();
     for (index, utterances) in utterances.into_iter().enumerate() {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Message, Part, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin::{Dataset, Error, Prompt, Tokenizer, Treatment};
 use runner_plugin_testing::datasets::{
-    self, cases, damage, first as all, invalid_config, invalid_input, mistake,
+    self, cases, check_samples, damage, first as all, invalid_config, invalid_input, mistake, said,
+    shown,
 };
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -30,46 +31,6 @@ fn open(
     datasets::open(config, seed, None, files, tokenizer)
 }
 
-fn text_of(message: &Message) -> String {
-    let parts = message.parts.iter().map(|part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Image(media) => format!("[{}]", media.media_type),
-        other => format!("{other:?}"),
-    });
-    let extra = message.extra.as_deref().unwrap_or_default();
-    let role = format!("{:?}", message.role);
-    format!(
-        "{}: {}{extra}",
-        role.trim_start_matches("Role::"),
-        parts.collect::<Vec<_>>().join(" + ")
-    )
-}
-
-/// A sample in a line: its dependencies, its messages, the recorded answer, and tokens in and out.
-fn shown(sample: &Sample) -> String {
-    let (parent, messages) = match &sample.prompt {
-        Prompt::Messages(messages) => (String::new(), messages),
-        Prompt::Continuation(next) => (format!(" < {}", next.parent), &next.messages),
-        other => panic!("expected messages, got {}", other.kind()),
-    };
-    let after = sample.after.iter().map(|after| {
-        assert_eq!(parent, format!(" < {}", after.sample));
-        format!(" +{}ms", after.delay / 1_000_000)
-    });
-    let after: String = after.collect();
-    let messages: Vec<String> = messages.iter().map(text_of).collect();
-    let answer = sample.recorded_answer.as_ref().map(text_of);
-    let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
-    format!(
-        "{}{parent}{after} | {} | {} | {}>{}",
-        sample.id,
-        messages.join(" | "),
-        answer.unwrap_or_default(),
-        count(sample.input_tokens),
-        count(sample.output_tokens)
-    )
-}
-
 fn shows(config: &str, files: Named, expected: &[&str]) {
     for limit in [1, 2, 100] {
         let mut dataset = open(config, 42, files.clone(), Pairs).expect("a dataset");
@@ -88,11 +49,11 @@ fn sharegpt_gives_all_turns_in_the_order_of_python() {
             "conversation-000002/0 | User: Write a haiku about the sea. | Assistant: Waves fold into foam,\nthe tide forgets its own name,\nsalt on every stone. | 15>37",
             "conversation-000003/0 | Assistant: Continue? | User: Yes, tell me how the story ended. | Assistant: They lived happily ever after. | 23>15",
             "conversation-000004/0 | System: Answer in one sentence. | User: Why is the sky blue, please? | Assistant: Air scatters blue light more than red light. | 27>22",
-            "conversation-000004/1 < conversation-000004/0 +0ms | User: And at dusk? | Assistant: The light travels further, so that only the red is left. | 6>28",
+            "conversation-000004/1 < conversation-000004/0 [conversation-000004/0+0ms] | User: And at dusk? | Assistant: The light travels further, so that only the red is left. | 6>28",
             "conversation-000005/0 | User: How many legs has a spider? | Assistant: A spider has eight legs. | 15>12",
             "conversation-000006/0 | User: What is the tallest mountain on earth? | Assistant: Mount Everest, at 8,849 metres above sea level. | 20>24",
-            "conversation-000006/1 < conversation-000006/0 +0ms | User: And the second one? | Assistant: K2, at 8,611 metres above sea level. | 10>18",
-            "conversation-000006/2 < conversation-000006/1 +0ms | User: Thanks, that is all. | Assistant: You are welcome! | 10>8",
+            "conversation-000006/1 < conversation-000006/0 [conversation-000006/0+0ms] | User: And the second one? | Assistant: K2, at 8,611 metres above sea level. | 10>18",
+            "conversation-000006/2 < conversation-000006/1 [conversation-000006/1+0ms] | User: Thanks, that is all. | Assistant: You are welcome! | 10>8",
         ],
     );
     let mut dataset = open("{}", 42, case("sharegpt"), Pairs).expect("a dataset");
@@ -135,55 +96,14 @@ fn bounds_drop_and_truncate() {
 }
 
 #[test]
-fn messages_keep_tool_calls_tools_and_pictures() {
-    shows(
-        "{}",
-        case("messages"),
-        &[
-            "files/0 | System: You are an assistant. | User: Which files are here? | Assistant: {\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{\\\"path\\\": \\\".\\\"}\"}}]} | 23>8",
-            "files/1 < files/0 +0ms | Tool: a.txt b.txt{\"tool_call_id\":\"c1\"} | Assistant: There are two files: a.txt and b.txt. | 6>19",
-            "files/2 < files/1 +0ms | User: Delete the first one. |  | 11>?",
-            "conversation-000002/0 | User: What is this? + [image/png] | Assistant: A picture. | ?>5",
-            "conversation-000002/1 < conversation-000002/0 +0ms | User: Of what? |  | 4>?",
-        ],
-    );
-    let mut dataset = open("{}", 1, case("messages"), Pairs).expect("a dataset");
-    let samples = all(&mut dataset, 100, 2);
-    for (index, sample) in samples.iter().take(3).enumerate() {
-        let tools = sample.parameters.as_deref().unwrap_or_default();
-        assert!(tools.starts_with(r#"{"tools":[{"type":"function""#), "{tools}");
-        assert_eq!(sample.class.as_deref(), Some("tools"));
-        let turn = sample.turn.as_ref().expect("a turn");
-        assert_eq!((turn.session.as_str(), turn.index), ("files", index as u32));
-    }
-    assert_eq!(samples[3].parameters, None);
-    let remarks = dataset.remarks();
-    assert_eq!(remarks.len(), 1);
-    assert_eq!(remarks[0].first.as_deref(), Some("conversation-000003 (line 3)"));
-}
-
-#[test]
-fn mlperf_rows_make_a_conversation() {
-    shows(
-        "{}",
-        case("mlperf"),
-        &[
-            "c1/0 | System: You fix bugs. | User: Fix the test. | Assistant: {\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}},{\"id\":\"c2\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}],\"reasoning_content\":\"I look first.\"} | 15>11",
-            "c1/1 < c1/0 +1200ms | Tool: test.py{\"tool_call_id\":\"c1\"} | Tool: main.py{\"tool_call_id\":\"c2\"} | Assistant: The test is fixed. | 8>9",
-            "c2/0 | User: Thank you. | Assistant: You are welcome. | 6>8",
-        ],
-    );
-}
-
-#[test]
 fn aiperf_conversations_have_delays_in_milliseconds() {
     shows(
         "{}",
         case("aiperf"),
         &[
             "a/0 | User: Tell me a joke. |  | 9>?",
-            "a/1 < a/0 +1500ms | User: Another one. |  | 6>12",
-            "a/2 < a/1 +250ms | User: A last one. |  | 6>?",
+            "a/1 < a/0 [a/0+1500ms] | User: Another one. |  | 6>12",
+            "a/2 < a/1 [a/1+250ms] | User: A last one. |  | 6>?",
             "conversation-000002/0 | User: One. + Two. |  | 5>?",
         ],
     );
@@ -192,17 +112,8 @@ fn aiperf_conversations_have_delays_in_milliseconds() {
         case("aiperf-rows"),
         &[
             "a/0 | User: Tell me a joke. |  | 9>?",
-            "a/1 < a/0 +0ms | User: Another one. |  | 6>?",
+            "a/1 < a/0 [a/0+0ms] | User: Another one. |  | 6>?",
             "b/0 | System: Be brief. | User: Hello. |  | 9>?",
-        ],
-    );
-    shows(
-        "{}",
-        case("aiperf-rows"),
-        &[
-            "a/0 | User: Tell me a joke. |  | 9>20",
-            "a/1 < a/0 +1500ms | User: Another one. |  | 6>10",
-            "b/0 | System: Be brief. | User: Hello. |  | 9>5",
         ],
     );
 }
@@ -223,38 +134,6 @@ fn drawn_values_replace_recorded_values() {
     );
 }
 
-#[test]
-fn repeat_begins_a_file_again_with_new_ids() {
-    let expected = [
-        "conversation-000001/0",
-        "conversation-000001/1",
-        "conversation-000001#2/0",
-        "conversation-000001#2/1",
-        "conversation-000001#3/0",
-    ];
-    let mut dataset = open(r#"{"repeat": true}"#, 1, case("repeat"), Pairs).expect("a dataset");
-    let spare = dataset.spare(1).expect("spare samples");
-    assert_eq!(said_first(&spare[0]), "User: One.");
-    assert_eq!(spare[0].turn, None);
-    let samples = all(&mut dataset, 5, 2);
-    let ids: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
-    assert_eq!(ids, expected);
-    assert!(samples.iter().all(|sample| said_first(sample) != "User: One."));
-    let remarks = dataset.remarks();
-    assert_eq!((remarks[0].what, remarks[0].count), (Treatment::Repeated, 2));
-    // Otherwise the run ends with the file.
-    let mut dataset = open("{}", 1, case("repeat"), Pairs).expect("a dataset");
-    assert_eq!(all(&mut dataset, 100, 2).len(), 3);
-}
-
-fn said_first(sample: &Sample) -> String {
-    match &sample.prompt {
-        Prompt::Messages(messages) => text_of(&messages[0]),
-        Prompt::Continuation(next) => text_of(&next.messages[0]),
-        other => panic!("expected messages, got {}", other.kind()),
-    }
-}
-
 const DRAWN: &str = r#"{"turns": {"distribution": "uniform", "min": 1, "max": 5}, "first-input-len": 30,
     "input-len": {"distribution": "uniform", "min": 4, "max": 20},
     "output-len": {"distribution": "uniform", "min": 1, "max": 9},
@@ -273,13 +152,13 @@ fn synthetic_conversations_have_the_requested_lengths() {
             Prompt::Messages(messages) => {
                 roots += 1;
                 assert!(sample.after.is_empty() && messages.len() == 2);
-                systems.insert(text_of(&messages[0]));
+                systems.insert(said(&messages[0]));
                 // The two texts, and the token that the model puts before them.
                 assert_eq!(tokens, 30 + 12 + 1, "{}", shown(sample));
             }
             _ => assert!((4..=20).contains(&tokens), "{}", shown(sample)),
         }
-        let answer = sample.recorded_answer.as_ref().map(text_of).expect("an answer");
+        let answer = sample.recorded_answer.as_ref().map(said).expect("an answer");
         let answer = answer.trim_start_matches("Assistant: ").to_owned();
         assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
     }
@@ -290,16 +169,9 @@ fn synthetic_conversations_have_the_requested_lengths() {
 
 #[test]
 fn only_seed_and_number_decide_a_synthetic_conversation() {
-    for (files, config) in [(Named::default(), DRAWN), (Named::default(), "{}")] {
-        let sequence = |limit| {
-            let mut dataset = open(config, 9, files.clone(), StandIn).expect("a dataset");
-            all(&mut dataset, 60, limit)
-        };
-        let whole = sequence(100);
-        assert_eq!(sequence(1), whole);
-        assert_eq!(sequence(7), whole);
-        let mut other = open(config, 10, files, StandIn).expect("a dataset");
-        assert!(all(&mut other, 60, 9) != whole);
+    for config in [DRAWN, "{}"] {
+        let opened = |seed| open(config, seed, Named::default(), StandIn).expect("a dataset");
+        check_samples(opened, &[1, 7, 52]);
     }
 }
 
@@ -359,8 +231,8 @@ fn rows_of_whole_conversations_are_not_added_up() {
         let shown: Vec<_> = samples
             .iter()
             .map(|sample| {
-                let new: Vec<_> = sample.prompt.messages().iter().map(text_of).collect();
-                let answer = sample.recorded_answer.as_ref().map(text_of);
+                let new: Vec<_> = sample.prompt.messages().iter().map(said).collect();
+                let answer = sample.recorded_answer.as_ref().map(said);
                 format!("{} {} > {}", sample.id, new.join("+"), answer.unwrap_or_default())
             })
             .collect();
@@ -415,14 +287,11 @@ fn mistakes_name_their_line_and_their_key() {
         r#"
         {} |  => the file `data` is empty
         {} | {"messages": [ => file `data`, line 1: `messages`: EOF while parsing
-        {} | {"prompt": 1} => line 1: expected a line with `messages`, with `session_id`
         {} | {"messages": 3} => line 1: `messages`: expected a list
-        {} | {"messages": [{"role": "human"}]} => line 1: `messages[0]`: `role` is `human`
         {} | {"messages": [], "tools": 3} => line 1: `tools`: expected a list of tools
         {} | {"session_id":"a","messages":[{"role":"user","content":"a"}]}¶{"session_id":"a","messages":[{"role":"user","content":"a"},{"role":"user"}]}¶{"session_id":"a","messages":[{"role":"user","content":"b"}]} => line 3: `messages` do not begin with the previous row's
         {} | {"session_id":"a","messages":[{"role":"user","content":"a"}]}¶{"session_id":"a","messages":[{"role":"user","content":"a"},{"role":"user"}]}¶{"session_id":"a","text":"b"} => line 3: expected `messages` with the whole conversation so far
         {} | {"messages": []} => none of 1 conversations can be used (no message for
-        {} | {"id":1,"messages":[{"role":"user"}]}¶{"id":1,"messages":[]} => line 2: an earlier conversation has the name `1` too
         {} | {"session_id":"a","turns":[{"text":"a"},{"delay":-1,"text":"b"}]} => line 1: `turns[1]`: `delay` is -0.001 seconds
         {} | {"session_id":"a","input_length":5} => row of a trace
         {} | {"session_id":"a","text":"a","max_tokens":0} => `max_tokens` is 0; expected at least 1

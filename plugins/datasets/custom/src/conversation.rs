@@ -49,8 +49,7 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     Ok((origin, turns))
 }
 
-/// The first two texts of a ShareGPT conversation, from any speaker, as SGLang's and vLLM's clients
-/// take them; `None` if there are fewer.
+/// The first two texts of a ShareGPT conversation, from any speaker, as the tools take them.
 pub fn first_pair(value: &Value) -> Option<(String, String)> {
     let text_of = |item: &Value| {
         let text = item.get("content").or_else(|| item.get("value"));

@@ -143,8 +143,7 @@ impl Dataset for Custom {
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = limit as usize;
         while self.ready.len() < limit {
-            // Never more rows than are needed, so that remarks about them do not depend on the size
-            // of calls.
+            // Never more rows than needed: remarks about rows do not depend on the size of calls.
             let wanted = (limit - self.ready.len()).min(BATCH);
             let mut rows = Vec::new();
             while rows.len() < wanted
@@ -172,7 +171,7 @@ impl Dataset for Custom {
         for counted in self.take_spares(limit as usize)? {
             self.spared += 1;
             let id = format!("custom-spare-{:06}", self.spared);
-            self.names.reserve(&id);
+            self.names.take(&id, None);
             let output = counted.outputs.first().copied().flatten();
             samples.push(sample(&counted, id, counted.draft.prompt.clone(), output));
         }
@@ -429,8 +428,7 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
     )))
 }
 
-/// Returns the reference for a scorer: the row's reference for the last answer, otherwise the text
-/// on record.
+/// The reference for a scorer: the row's for the last answer, otherwise the text on record.
 fn reference(draft: &Draft, last: bool, answer: Option<&Message>) -> Option<String> {
     let own = draft.reference.as_ref().filter(|_| last);
     let recorded = || {
@@ -637,8 +635,7 @@ fn typed(bytes: Vec<u8>, kind: Kind) -> Option<Media> {
     Some(Media { media_type: media_type.to_owned(), bytes })
 }
 
-// Unique names of samples: the rows' own names, and names made of a sample's number where a row's
-// name is repeated or missing.
+// Unique names of samples: the rows' own, or made of a sample's number if repeated or missing.
 
 #[derive(Default)]
 struct Names {
@@ -676,11 +673,6 @@ impl Names {
             self.take(&name, turns);
         }
         (name, !again)
-    }
-
-    /// Takes a name that is no row's.
-    pub fn reserve(&mut self, name: &str) {
-        self.take(name, None);
     }
 
     /// A free name. Names that end in the number differ from all names that end in other numbers.

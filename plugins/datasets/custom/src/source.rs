@@ -57,9 +57,8 @@ enum Stream {
 }
 
 impl Source {
-    /// Opens the file that the scenario calls `name`, in its order; `None` if there is no such
-    /// file. Errors: [`Error::InvalidInput`] if its format is unclear, or differs from the
-    /// configured one.
+    /// Opens the file that the scenario calls `name`, in its order, if it exists. Errors: its
+    /// format is unclear, or not the configured one.
     pub fn open(
         files: &dyn Files,
         name: &str,

@@ -80,8 +80,7 @@ impl Custom {
             if candidate.number < first_spare {
                 continue;
             }
-            // A session is taken by its first row, and whole; a session with a measured row is not
-            // taken.
+            // A session is taken whole, by its first row; never a session with a measured row.
             if candidate.session.is_some_and(|session| measured.contains(&session)) {
                 continue;
             }
@@ -116,10 +115,9 @@ impl Custom {
         Ok(spares)
     }
 
-    /// Rows to choose from, in the order of preference: rows behind the measured ones, or the last
-    /// shuffled rows if enough are left to measure. If the measured number is unknown, or the rows
-    /// are too large to hold, they come from the beginning of the file. Rows of the file's
-    /// beginning are held from then on.
+    /// Rows to choose from, by preference: behind the measured rows, or the last shuffled rows if
+    /// enough are left to measure. If the measured number is unknown, or rows are too large to
+    /// hold, they come from the file's beginning, and are held from then on.
     fn candidates(&mut self, limit: usize) -> Result<Candidates, Error> {
         let most = limit.saturating_add(AHEAD);
         let mut candidates = Vec::new();

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use runner_plugin::random::Python;
-use runner_plugin::{Amount, Dataset, Error, Part, Prompt, Role, Sample, Treatment};
+use runner_plugin::{Amount, Dataset, Error, Part, Prompt, Sample, Treatment};
 use runner_plugin_testing::datasets::{self, rest as all, text};
 use runner_plugin_testing::files::Named;
-use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+use runner_plugin_testing::tokenizer::StandIn;
 
 use super::{Custom, *};
 
@@ -38,132 +38,16 @@ fn read(config: &str, path: &str) -> Vec<Sample> {
     all(&mut open(config, case(path)), 10)
 }
 
-fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
-    let shown = sample.prompt.messages().iter();
-    shown.map(|message| (message.role, super::conversation::text(message))).collect()
-}
-
 fn mistake(config: &str, files: Named) -> String {
     let opened = open_with(config, 0, Amount::Unknown, files);
     datasets::mistake(opened.and_then(|mut dataset| dataset.next(10)))
 }
 
 #[test]
-fn custom_formats_of_other_tools_need_no_configuration() {
-    let vllm = read("{}", "vllm-custom/rows.jsonl");
-    assert_eq!(text(&vllm[0]), "What is the capital of India?");
-    let lengths: Vec<_> = vllm.iter().map(|sample| sample.output_tokens).collect();
-    assert_eq!(lengths, [Some(10), Some(1520), None]);
-
-    let openai = read("{}", "sglang-openai/rows.jsonl");
-    assert_eq!(messages_of(&openai[0]), [(Role::User, "Hi".to_owned())]);
-    assert_eq!(openai[0].output_tokens, Some(12));
-    assert_eq!(
-        openai[0].parameters.as_deref(),
-        Some(r#"{"temperature":0.5,"tools":[{"type":"function","function":{"name":"f"}}]}"#)
-    );
-
-    let evalscope = read("{}", "evalscope/rows.jsonl");
-    let texts: Vec<_> = evalscope.iter().map(text).collect();
-    assert_eq!(texts, ["Why is the sky blue?", "Summarise the book.", "A prompt of a line"]);
-
-    let recorded = read("{}", "recorded-requests/rows.jsonl");
-    let shown: Vec<_> = recorded
-        .iter()
-        .map(|sample| (sample.id.as_str(), sample.output_tokens, sample.arrival))
-        .collect();
-    assert_eq!(shown, [("custom-000001", Some(3), Some(0)), ("r2", None, Some(500_000_000))]);
-    assert_eq!(recorded[0].parameters.as_deref(), Some(r#"{"top_p":0.9}"#));
-    assert_eq!(text(&recorded[1]), "b");
-
-    let batch = read("{}", "batch/rows.jsonl");
-    assert_eq!((batch[0].id.as_str(), batch[0].output_tokens), ("request-1", Some(1000)));
-    assert_eq!(messages_of(&batch[0]).len(), 2);
-    let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
-    assert_eq!(batch[1].prompt, embedding);
-
+fn guidellms_table_needs_no_configuration() {
     let guidellm = lines(&["prompt,prompt_tokens_count,output_tokens_count", "Hello,1,9"]);
     let guidellm = all(&mut open("{}", guidellm), 5);
     assert_eq!((text(&guidellm[0]), guidellm[0].output_tokens), ("Hello", Some(9)));
-
-    let ranking = read("{}", "rerank/rows.jsonl");
-    assert!(matches!(&ranking[0].prompt, Prompt::Ranking(all) if all.documents.len() == 2));
-}
-
-#[test]
-fn shared_conversations_are_pairs_within_sglangs_bounds() {
-    let files = case("sglang-custom/rows.jsonl");
-    let mut dataset: Custom = datasets::open("{}", 0, None, files, Pairs).unwrap();
-    let samples = all(&mut dataset, 3);
-    let shown: Vec<_> = samples
-        .iter()
-        .map(|sample| (text(sample), sample.input_tokens, sample.output_tokens))
-        .collect();
-    // With the token that goes before every text.
-    assert_eq!(
-        shown,
-        [
-            ("Tell me of rivers.", Some(10), Some(12)),
-            ("And of hills?", Some(8), Some(7)),
-            ("x", Some(2), Some(13))
-        ]
-    );
-    assert_eq!(samples[0].reference.as_deref(), Some("\"They flow to the sea.\""));
-    let remarks = dataset.remarks();
-    assert_eq!(remarks.len(), 1);
-    assert_eq!(
-        (remarks[0].reason.as_str(), remarks[0].first.as_deref()),
-        (super::SHORT, Some("line 3"))
-    );
-}
-
-#[test]
-fn sets_for_speculative_decoding_have_classes_and_turns() {
-    let first = read("{}", "spec-bench/rows.jsonl");
-    let shown: Vec<_> = first
-        .iter()
-        .map(|sample| (sample.id.as_str(), text(sample), sample.class.as_deref()))
-        .collect();
-    assert_eq!(
-        shown,
-        [("81", "Compose a blog post.", Some("writing")), ("111", "2 + 2?", Some("math"))]
-    );
-    let config = r#"{"turns": "all", "classes": ["math"], "output-len": 32}"#;
-    let turns = read(config, "spec-bench/rows.jsonl");
-    assert_eq!(turns.len(), 2);
-    assert_eq!(messages_of(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
-    assert_eq!(messages_of(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
-    assert_eq!((turns[0].id.as_str(), turns[0].after.len()), ("111/0", 0));
-    assert_eq!(turns[1].after[0].sample, "111/0");
-    assert!(turns.iter().all(|sample| sample.output_tokens == Some(32)));
-    let speed = read("{}", "speed-bench/rows.jsonl");
-    assert_eq!((text(&speed[0]), speed[0].class.as_deref()), ("Write it.", Some("coding")));
-}
-
-#[test]
-fn turns_follow_one_another_with_the_recorded_answers() {
-    let samples = read(r#"{"turns": "all"}"#, "turns/conversations.jsonl");
-    let first = &samples[0];
-    assert_eq!(first.id, "greeting/0");
-    assert_eq!(first.reference.as_deref(), Some("\"Hello.\""));
-    assert_eq!(first.output_tokens, Some("Hello.".len() as u32));
-    let answer = first.recorded_answer.as_ref().expect("an answer");
-    assert_eq!(super::conversation::text(answer), "Hello.");
-    let second = &samples[1];
-    assert_eq!(messages_of(second), [(Role::User, "And in French?".to_owned())]);
-    assert_eq!(second.reference.as_deref(), Some("\"Bonjour.\""));
-    assert_eq!(second.after[0].sample, "greeting/0");
-    assert_eq!(second.turn.as_ref().expect("a turn").index, 1);
-    // The call of a tool is an answer without text, and its result asks again.
-    let call = samples[2].recorded_answer.as_ref().expect("a call");
-    assert!(call.extra.as_ref().expect("a call").contains("call-1"));
-    assert_eq!(samples[2].output_tokens, None);
-    assert_eq!(messages_of(&samples[3]), [(Role::Tool, "-3".to_owned())]);
-    assert_eq!(samples[3].adapter.as_deref(), Some("tools-v2"));
-
-    let last = read(r#"{"turns": "last"}"#, "turns/conversations.jsonl");
-    assert_eq!(messages_of(&last[0]).len(), 4);
-    assert!(last[0].after.is_empty() && last[0].turn.is_none());
 }
 
 #[test]
@@ -185,23 +69,6 @@ fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
         assert_eq!((text.as_str(), image.media_type.as_str()), ("a", "image/png"));
         assert_eq!(image.bytes, png);
     }
-    let pictures = read("{}", "pictures/conversations.jsonl");
-    assert!(!pictures.is_empty());
-    // As datasets on model hubs have them.
-    let table = read("{}", "table-of-media/rows.parquet");
-    let types: Vec<_> = table
-        .iter()
-        .map(|sample| match &sample.prompt {
-            Prompt::Messages(messages) => match &messages[0].parts[..] {
-                [Part::Text(_), Part::Image(media) | Part::Audio(media)] => {
-                    (media.media_type.as_str(), media.bytes.len())
-                }
-                other => panic!("expected a text and media, got {other:?}"),
-            },
-            other => panic!("expected messages, got {other:?}"),
-        })
-        .collect();
-    assert_eq!(types, [("image/png", 67), ("audio/wav", 48)]);
 }
 
 #[test]
@@ -246,18 +113,6 @@ fn texts_are_lines_or_paragraphs() {
     assert_eq!(texts("{}", "\u{feff}One, two\r\n\r\n three\nfour"), ["One, two", " three", "four"]);
     let paragraphs = r#"{"format": "paragraphs"}"#;
     assert_eq!(texts(paragraphs, "\n\na\nb\n \n\n\nc\n"), ["a\nb", "c"]);
-}
-
-#[test]
-fn quoted_cells_are_read_and_a_template_takes_columns() {
-    let config = r#"{"template": "{context;ignored}\n\n{question} {{}}",
-        "columns": {"output-tokens": "len", "class": "kind"}}"#;
-    let samples = read(config, "columns/rows.csv");
-    let shown: Vec<_> = samples
-        .iter()
-        .map(|sample| (text(sample), sample.output_tokens, sample.class.as_deref().unwrap_or("")))
-        .collect();
-    assert_eq!(shown, [("x\n\nWhat,\nthen? {}", Some(5), "a"), ("y \"z\"\n\nWho? {}", None, "b")]);
 }
 
 #[test]
@@ -370,33 +225,13 @@ fn bounds_leave_rows_out_and_say_so() {
 }
 
 #[test]
-fn rows_of_a_session_wait_for_one_another() {
-    let samples = read("{}", "session/rows.jsonl");
-    assert_eq!(samples[1].after[0].sample, samples[0].id);
-    assert!(samples[2].after.is_empty());
-    let turns: Vec<_> = samples
-        .iter()
-        .map(|sample| {
-            let turn = sample.turn.as_ref().unwrap();
-            (turn.session.as_str(), turn.index)
-        })
-        .collect();
-    assert_eq!(turns, [("a", 0), ("a", 1), ("b", 0)]);
+fn the_rows_of_a_session_stand_together() {
     let apart = lines(&[
         r#"{"session":"a","prompt":"1"}"#,
         r#"{"session":"b","prompt":"2"}"#,
         r#"{"session":"a","prompt":"3"}"#,
     ]);
     assert!(mistake("{}", apart).contains("line 3: the session `a` was before"));
-}
-
-#[test]
-fn equal_names_get_numbers() {
-    let rows = [r#"{"id":"a","prompt":"1"}"#, r#"{"id":"a","prompt":"2"}"#];
-    let mut dataset = open("{}", lines(&rows));
-    let samples = all(&mut dataset, 5);
-    assert_eq!((samples[0].id.as_str(), samples[1].id.as_str()), ("a", "a#2"));
-    assert_eq!(dataset.remarks()[0].what, Treatment::Repaired);
 }
 
 // Tables whose format is guessed, and text that looks like one.
@@ -570,17 +405,6 @@ fn the_warm_up_takes_no_row_that_is_to_be_measured() {
 // Requirements on a row, and the meaning of its columns.
 
 #[test]
-fn an_instruction_has_its_input() {
-    let rows = [
-        r#"{"instruction": "Translate.", "input": "Guten Tag", "output": "Good day"}"#,
-        r#"{"instruction": "Write a poem.", "input": "", "output": "…"}"#,
-    ];
-    let samples = all(&mut open("{}", lines(&rows)), 5);
-    let texts: Vec<_> = samples.iter().map(text).collect();
-    assert_eq!(texts, ["Translate.\nGuten Tag", "Write a poem."]);
-}
-
-#[test]
 fn no_limit_is_minus_one_also_in_a_table() {
     let rows = ["prompt,max_tokens", "a,-1", "b,0", "c,7", "d,"];
     let samples = all(&mut open("{}", lines(&rows)), 5);
@@ -633,16 +457,6 @@ fn rows_out_of_order_are_left_out_if_they_may_be() {
     assert_eq!(due, [Some(0), Some(2_000_000_000)]);
     let remarks = dataset.remarks();
     assert_eq!((remarks[0].what, remarks[0].count), (Treatment::Dropped, 2));
-}
-
-#[test]
-fn made_names_differ_from_later_names() {
-    let row = |id: &str| format!("{{\"id\": \"{id}\", \"prompt\": \"{id}\"}}");
-    let rows = [row("x"), row("x"), row("x#2")];
-    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
-    let samples = all(&mut open("{}", lines(&rows)), 5);
-    let ids: Vec<_> = samples.iter().map(|one| one.id.as_str()).collect();
-    assert_eq!(ids, ["x", "x#2", "x#2#3"]);
 }
 
 /// As `runner plan --export` writes them.

@@ -24,8 +24,7 @@ pub fn message(value: Value) -> Result<Message, String> {
     Ok(Message { role, parts, extra: object(fields) })
 }
 
-/// Reads a list of messages. Errors: the mistake in one of them, beginning with its place in the
-/// list: `messages[2]: …`.
+/// Reads a list of messages. Errors: the mistake, after its place in the list: `messages[2]: …`.
 pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
     let numbered = values.into_iter().enumerate();
     numbered
@@ -113,8 +112,7 @@ pub fn object(fields: Map<String, Value>) -> Option<String> {
     (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }
 
-/// The texts of a message that become tokens: its content, its reasoning, and the names and
-/// arguments of its tool calls.
+/// The texts of a message that become tokens: content, reasoning, tool calls' names and arguments.
 pub fn texts(message: &Message) -> Vec<String> {
     let mut texts: Vec<String> = message
         .parts
@@ -176,9 +174,8 @@ pub fn is_text(message: &Message) -> bool {
     parts.all(|part| matches!(part, Part::Text(_) | Part::Answer(_)))
 }
 
-/// Tokens of each group of messages, all in few calls of the host; absent for a group that holds
-/// more than text. Only the [texts](texts) of messages count, without the tokens of a chat
-/// template.
+/// Tokens of each group of messages without the chat template's, in few calls of the host; absent
+/// for a group that holds more than text.
 pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32>> {
     let mut counts: Vec<Option<u32>> =
         groups.iter().map(|group| group.iter().all(is_text).then_some(0)).collect();

@@ -48,8 +48,7 @@ pub fn unknown(number: u64, expected: &str, fields: &Map<String, Value>) -> Erro
     wrong(number, &format!("expected a line with {expected}; found {found}"))
 }
 
-/// A number of seconds as nanoseconds. Errors: the message, with the expected range; `field` is its
-/// name.
+/// Seconds as nanoseconds. Errors: the message, with the expected range; `field` is the name.
 pub fn nanoseconds(field: &str, seconds: f64) -> Result<u64, String> {
     if (0.0..=LONGEST_WAIT).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);

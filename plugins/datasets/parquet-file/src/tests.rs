@@ -6,6 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use runner_plugin::File;
+use runner_plugin::random::Python;
 use serde_json::{Map, Value};
 
 use super::Parquet;
@@ -77,17 +78,14 @@ fn unsupported_features_are_named() {
 /// Damage gives an error or other rows, and never a panic.
 #[test]
 fn damage_does_no_harm() {
-    let mut state = 1_u64;
+    let mut random = Python::new(1);
     for name in ["snappy", "gzip-v2", "zstd-plain", "delta"] {
         let whole = bytes(&format!("{name}.parquet"));
         for _ in 0..150 {
             let mut damaged = whole.clone();
             for _ in 0..3 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                let at = (state >> 33) as usize % damaged.len();
-                damaged[at] = (state >> 24) as u8;
+                let at = random.below(damaged.len() as u64) as usize;
+                damaged[at] = random.below(256) as u8;
             }
             let Ok(mut file) = open(damaged, usize::MAX) else { continue };
             for _ in 0..100 {

@@ -47,8 +47,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads the struct at the beginning of some bytes, and returns its length in bytes. `None` if it
-/// is incomplete or invalid.
+/// Reads the struct at the beginning of some bytes, with its length; `None` if it is not whole.
 pub fn read(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     let mut input = Input { bytes, at: 0 };
     let value = input.fields(DEEPEST)?;

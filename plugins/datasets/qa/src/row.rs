@@ -46,8 +46,7 @@ impl Row {
         texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
     }
 
-    /// The subject in a column; `only` is the subject of a file that does not name its own, such as
-    /// `example`.
+    /// The subject in a column, or `only`, the subject of a file that does not name its own.
     pub fn subject(
         &self,
         column: &str,

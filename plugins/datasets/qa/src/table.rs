@@ -41,9 +41,8 @@ enum Rows {
 }
 
 impl Table {
-    /// Reads through the file that the scenario calls `name`; `None` if there is no such file. A
-    /// CSV file whose first line does not name the first of the columns `bare` has these, without
-    /// their names.
+    /// Reads through the file that the scenario calls `name`, if it exists. A CSV file whose first
+    /// line does not name the first of the columns `bare` has these columns.
     pub fn open(
         files: &dyn Files,
         name: &'static str,

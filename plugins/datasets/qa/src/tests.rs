@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use runner_plugin::{Dataset, Error, Message, Part, Prompt, Role, Sample};
-use runner_plugin_testing::datasets::{self, rest as all};
+use runner_plugin_testing::datasets::{self, asked, ids, rest as all};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -153,21 +153,6 @@ fn dataset(config: &str, files: Named) -> Qa {
     open(config, 7, files).expect("a dataset")
 }
 
-fn text(sample: &Sample) -> String {
-    match &sample.prompt {
-        Prompt::Text(text) => text.clone(),
-        Prompt::Messages(messages) => match &messages[0].parts[..] {
-            [Part::Text(text)] => text.clone(),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
-}
-
-fn ids(samples: &[Sample]) -> Vec<&str> {
-    samples.iter().map(|sample| sample.id.as_str()).collect()
-}
-
 fn classes(config: &str) -> Vec<String> {
     let samples = all(&mut dataset(config, mmlu()), 50);
     let class = |sample: Sample| sample.class.expect("a class");
@@ -191,7 +176,7 @@ fn shuffled_questions_keep_their_examples() {
     assert_ne!(ids(&in_order), ids(&shuffled));
     for sample in &shuffled {
         let same = in_order.iter().find(|other| other.id == sample.id);
-        assert_eq!(text(sample), text(same.expect("the same question")));
+        assert_eq!(asked(sample), asked(same.expect("the same question")));
     }
 }
 
@@ -212,27 +197,9 @@ fn questions_for_warm_up_are_none_that_are_measured() {
         let texts = spare.iter().chain(&measured);
         let texts: HashSet<_> = texts.map(|sample| format!("{:?}", sample.prompt)).collect();
         assert_eq!(texts.len(), 117);
-        assert!(text(&spare[59]).starts_with("Warm-up 60.\n\n"));
+        assert!(asked(&spare[59]).starts_with("Warm-up 60.\n\n"));
         assert!(spare.iter().all(|sample| sample.reference.is_none()));
     }
-}
-
-#[test]
-fn names_come_from_the_file_or_the_row_numbers() {
-    let of = |task: &str, file: &str| {
-        let config = format!(r#"{{"task": "{task}", "shots": 0}}"#);
-        let files = Named::default().with_path("data", of_goldens(file));
-        let samples = all(&mut dataset(&config, files), 10);
-        samples[0].id.clone()
-    };
-    assert_eq!(of("gsm8k", "gsm8k_test.jsonl"), "gsm8k-000001");
-    assert_eq!(of("mmlu-pro", "mmlu_pro_test.parquet"), "100");
-    assert_eq!(of("gpqa", "gpqa_main.csv"), "rec000");
-    assert_eq!(of("arc", "arc_test.parquet"), "made_0");
-    assert_eq!(of("humaneval", "HumanEval.jsonl.gz"), "HumanEval/0");
-    assert_eq!(of("mbpp", "mbpp.jsonl"), "11");
-    assert_eq!(of("ifeval", "ifeval_input_data.jsonl"), "1000");
-    assert_eq!(of("longbench", "longbench.jsonl"), "00000000");
 }
 
 #[test]
@@ -257,7 +224,8 @@ fn subjects_and_limits_choose() {
 
 #[test]
 fn the_seeds_change_the_draws() {
-    let first = |config: &str, files: Named| text(&all(&mut dataset(config, files), 10)[1]);
+    let first =
+        |config: &str, files: Named| asked(&all(&mut dataset(config, files), 10)[1]).to_owned();
     assert_ne!(
         first(r#"{"task": "gsm8k"}"#, gsm8k()),
         first(r#"{"task": "gsm8k", "examples-seed": 1}"#, gsm8k())
@@ -287,29 +255,6 @@ fn the_user_can_leave_out_the_tasks_additions() {
     assert_eq!(parameters["add_generation_prompt"], false);
     assert_eq!(parameters["stop"], serde_json::json!(["\n\n", "."]));
     assert_eq!(whole.output_tokens, Some(100));
-}
-
-#[test]
-fn references_have_the_keys_that_scorers_read() {
-    let reference = |task: &str, file: &str| -> Value {
-        let config = format!(r#"{{"task": "{task}", "shots": 0}}"#);
-        let files = Named::default().with_path("data", of_goldens(file));
-        let samples = all(&mut dataset(&config, files), 10);
-        serde_json::from_str(samples[0].reference.as_deref().expect("a reference")).expect("JSON")
-    };
-    let keys = |value: &Value| -> Vec<String> {
-        value.as_object().expect("an object").keys().cloned().collect()
-    };
-    assert_eq!(keys(&reference("mmlu", "mmlu_test.parquet")), ["answer", "choices"]);
-    assert_eq!(
-        keys(&reference("humaneval", "HumanEval.jsonl.gz")),
-        ["task_id", "prompt", "test", "entry_point"]
-    );
-    assert_eq!(keys(&reference("mbpp", "mbpp.jsonl")), ["task_id", "tests", "setup"]);
-    let ifeval = reference("ifeval", "ifeval_input_data.jsonl");
-    assert_eq!(keys(&ifeval), ["key", "prompt", "instruction_id_list", "kwargs"]);
-    assert_eq!(ifeval["kwargs"][1]["relation"], "at least");
-    assert!(reference("longbench", "longbench.jsonl").is_array());
 }
 
 #[test]

@@ -87,9 +87,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// The measured texts: the first conversations that are not empty, up to the run's number. A
-    /// text that is not empty but has no tokens would shift the end; the caller's check covers
-    /// that.
+    /// The measured texts: the first that are not empty, up to the run's number. The caller's check
+    /// covers texts without tokens, which would shift the end.
     fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
         let measured = match self.measured.take() {
             Some(measured) => measured,

@@ -211,9 +211,8 @@ const SPARE: usize = 32;
 /// Characters that are tried as the end, on each side of the wanted length.
 const AROUND: usize = 64;
 
-/// A text for each of these, which tokenizes to the number of its ids. Missing ids are taken from
-/// the beginning again, and surplus ones are cut off. A text without such an end is as near as it
-/// came.
+/// A text for each, which tokenizes to as many ids: missing ids come from the beginning again,
+/// surplus ones are cut off. A text without such an end is as near as it came.
 fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<String> {
     let mut texts = vec![String::new(); drawn.len()];
     let mut open: Vec<(usize, Vec<u32>)> = drawn.iter().cloned().enumerate().collect();

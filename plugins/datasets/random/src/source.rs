@@ -60,9 +60,8 @@ impl From<Content> for Prompt {
     }
 }
 
-/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with the
-/// tokens that the model adds around it. This is the server's count, and differs from the drawn
-/// length where texts are not adjusted.
+/// Prompts of token ids in the form that is sent. The tokens of a text are counted as the server
+/// counts them, so they differ from the drawn length where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     making: Recipe,
@@ -100,9 +99,8 @@ pub(crate) struct Draft {
     pub(crate) offset: u32,
 }
 
-/// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for
-/// all prompts that the run measures. The tools draw in this order, so only then are the numbers
-/// the same.
+/// Drafts, in blocks: all input lengths, all output lengths, and all offsets of all measured
+/// prompts. The tools draw in this order, so the numbers are the same.
 #[derive(Debug)]
 pub(crate) struct Drafts {
     lengths: Lengths,

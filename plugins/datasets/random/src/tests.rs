@@ -83,17 +83,6 @@ fn way(
 }
 
 #[test]
-fn the_size_of_a_call_changes_nothing() {
-    for each in WAYS {
-        for count in [None, Some(30)] {
-            let whole = first(&mut way(each, 1, count), 45, 45);
-            assert_eq!(first(&mut way(each, 1, count), 45, 1), whole, "{}", each.0);
-            assert_eq!(first(&mut way(each, 1, count), 45, 7), whole, "{}", each.0);
-        }
-    }
-}
-
-#[test]
 fn spare_samples_do_not_change_measured_samples() {
     for each in WAYS {
         for seed in 0..8 {
@@ -170,6 +159,12 @@ fn configurations_that_do_not_go_together_are_refused() {
         {"prefix-len": 3} => `prefix-len` belongs to `like = "vllm"`
         {"like": "lmdeploy"} => cuts its prompts from a ShareGPT file: pass --dataset-path FILE
         {"input-len": 1, "like": "vllm"} => a prompt could have no tokens
+        {"input-len": {"distribution": "uniform", "min": 1, "max": 2}, "range-ratio": 1} => `range-ratio` does not go with a distribution of lengths or with `classes`
+        {"output-len": {"distribution": "uniform", "min": 0, "max": 2}} => `min` of `output-len` is 0; expected at least 1
+        {"classes": [{"name": "a", "input-len": 0}]} => `classes.a.input-len` is 0; expected at least 1
+        {"classes": [{"name": "a"}, {"name": "a"}]} => `classes` has two entries named `a`
+        {"classes": [{"name": ""}]} => `name` of entry 1 of `classes` is empty
+        {"classes": [{"name": "a", "weight": 0}]} => the weights of `classes` sum up to 0; expected at least one above 0
         "#,
     ) {
         refused(open(config, 1, None, Named::default(), Pairs), expected);
@@ -178,6 +173,12 @@ fn configurations_that_do_not_go_together_are_refused() {
     refused(open(r#"{"like": "vllm"}"#, 1, None, corpus(), Pairs), expected);
     let expected = "needs the ids of the model's own tokenizer: pass --tokenizer";
     refused(open(r#"{"as": "tokens"}"#, 1, None, Named::default(), StandIn), expected);
+    let text = Named::default().with_bytes("text", "a text");
+    let expected = "no tool cuts prompts from a text: leave `like` out, or the file `text`";
+    refused(open(r#"{"like": "vllm"}"#, 1, None, text, Pairs), expected);
+    let both = corpus().with_bytes("text", "a text");
+    let expected = "from the file `data` or from the file `text`, not from both";
+    refused(open("{}", 1, None, both, Pairs), expected);
 }
 
 /// A tokenizer that adds nothing has no tokens for an empty text.
@@ -308,58 +309,7 @@ fn bytes_that_are_no_text_are_refused_or_repaired() {
     assert_eq!(remarks.iter().find(repaired).map(|remark| remark.count), Some(3));
 }
 
-#[test]
-fn distributions_classes_and_texts_exclude_keys_that_they_set() {
-    let text = || Named::default().with_bytes("text", "a text");
-    for (config, files, expected) in [
-        (
-            r#"{"input-len": {"distribution": "uniform", "min": 1, "max": 2}, "range-ratio": 1}"#,
-            Named::default(),
-            "`range-ratio` does not go with a distribution of lengths or with `classes`",
-        ),
-        (
-            r#"{"output-len": {"distribution": "uniform", "min": 0, "max": 2}}"#,
-            Named::default(),
-            "`min` of `output-len` is 0; expected at least 1",
-        ),
-        (
-            r#"{"classes": [{"name": "a", "input-len": 0}]}"#,
-            Named::default(),
-            "`classes.a.input-len` is 0; expected at least 1",
-        ),
-        (
-            r#"{"classes": [{"name": "a"}, {"name": "a"}]}"#,
-            Named::default(),
-            "`classes` has two entries named `a`",
-        ),
-        (
-            r#"{"classes": [{"name": ""}]}"#,
-            Named::default(),
-            "`name` of entry 1 of `classes` is empty",
-        ),
-        (
-            r#"{"classes": [{"name": "a", "weight": 0}]}"#,
-            Named::default(),
-            "the weights of `classes` sum up to 0; expected at least one above 0",
-        ),
-        (
-            r#"{"like": "vllm"}"#,
-            text(),
-            "no tool cuts prompts from a text: leave `like` out, or the file `text`",
-        ),
-        (
-            "{}",
-            corpus().with_bytes("text", "a text"),
-            "from the file `data` or from the file `text`, not from both",
-        ),
-    ] {
-        let message = invalid_config(open(config, 1, None, files, Pairs));
-        assert!(message.contains(expected), "{config}: {message}");
-    }
-}
-
-/// A tokenizer in the manner of byte pairs: ids stand for texts of one to four letters, and
-/// encoding takes the longest.
+/// A tokenizer like byte pairs: ids are texts of one to four letters; encoding takes the longest.
 #[derive(Clone, Copy, Debug)]
 struct Greedy;
 

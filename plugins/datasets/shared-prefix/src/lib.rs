@@ -136,8 +136,7 @@ fn turns(
         return vec![first];
     }
     let first = Sample { id: turn_id(name, 0), ..as_conversation(first, tokenizer) };
-    // The host puts the conversation so far before a later question; this counts the question
-    // alone.
+    // The host puts the conversation before a later question; this counts the question alone.
     let counts = tokenizer.count(&conversation.later, false);
     let later = conversation.later.into_iter().zip(counts).zip(1..);
     let later = later.map(|((question, tokens), index)| Sample {
@@ -155,8 +154,7 @@ fn turns(
         .collect()
 }
 
-/// A text as the first message of a conversation, with the tokens of the chat template if that is
-/// known.
+/// A text as a conversation's first message, with the chat template's tokens if known.
 fn as_conversation(sample: Sample, tokenizer: &dyn Tokenizer) -> Sample {
     let Prompt::Text(text) = sample.prompt else { return sample };
     let messages = vec![Message::text(Role::User, text)];
@@ -185,8 +183,7 @@ trait Source {
     /// The next conversation to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
 
-    /// A conversation of one turn with a prefix of its own, so that measured conversations find
-    /// nothing of it in the server's cache.
+    /// A conversation of one turn with a prefix that no measured conversation finds in the cache.
     fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error>;
 
     /// Returns remarks on its changes to prompts so far, if it counts them.

@@ -15,8 +15,7 @@ const MENDINGS: u32 = 10;
 /// The most bytes of ids that are kept: half of a plugin's memory.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Beyond this number of ids, the generator's smaller state is kept instead, and the ids are made
-/// again from it.
+/// Beyond this number of ids, the generator's smaller state is kept, and makes the ids again.
 const LONG: usize = 640;
 
 #[derive(Debug)]

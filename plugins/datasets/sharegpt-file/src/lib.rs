@@ -146,8 +146,7 @@ impl Conversations {
         Ok(turns.map(|(first, second)| Pair { prompt: first.value, completion: second.value }))
     }
 
-    /// Reads all turns of the conversation at `position`; `None` past the last. For a file opened
-    /// with [`open_whole`](Self::open_whole).
+    /// All turns of the conversation at `position`, in a file of [`open_whole`](Self::open_whole).
     pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Utterance>>, Error> {
         self.turns(position)
     }

@@ -324,8 +324,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over an array whose bracket is ahead. `element` is called before each element, with
-    /// its index, and must pass over it.
+    /// Passes over an array whose bracket is ahead; `element` gets the index and passes over each.
     pub(crate) fn array(
         &mut self,
         mut element: impl FnMut(&mut Self, u64) -> Result<(), Fault>,

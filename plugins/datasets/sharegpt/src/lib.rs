@@ -85,8 +85,7 @@ pub struct ShareGpt {
     /// Position where the search for spare samples continues, from the back.
     back: usize,
     spares: Vec<u64>,
-    /// Remarks on the file, and on conversations that are left out on the way to the measured
-    /// samples.
+    /// Remarks on the file, and on conversations left out on the way to the measured samples.
     remarks: Remarks,
 }
 
@@ -152,8 +151,7 @@ impl Dataset for ShareGpt {
     }
 
     /// From the back of the shuffled file. To know the measured conversations, this examines the
-    /// run's number of them; [`next`](Self::next) need not repeat that work. If the number is
-    /// unknown, half of the file at most is taken.
+    /// run's number of them. If the number is unknown, half of the file at most is taken.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let front = match self.count {
             Some(count) => {
@@ -188,8 +186,7 @@ impl ShareGpt {
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
         let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
-            // Rather fewer than needed: conversations beyond the last needed one are examined in
-            // vain.
+            // Rather fewer than needed: conversations beyond the last one are examined in vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
             let end = self.conversations.len().min(self.examined + missing);
             let found = self.examine(self.examined..end)?;
@@ -297,8 +294,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a configuration. Errors: [`Error::InvalidConfig`] if the tool in `like` would
-    /// reject it too.
+    /// The bounds of a configuration. Errors: values that the tool in `like` rejects too.
     pub(crate) fn from_config(config: &Config) -> Result<Self, Error> {
         let fixed = config.output_len;
         let least = if config.like == Like::Vllm { 1 } else { 4 };

@@ -27,14 +27,6 @@ fn sample_file() -> Named {
 }
 
 #[test]
-fn the_size_of_a_call_changes_nothing() {
-    let whole = all(&mut open("{}", 1, None, sample_file()).expect("a dataset"), 1000);
-    for limit in [1, 7, 50] {
-        assert_eq!(all(&mut open("{}", 1, None, sample_file()).expect("a dataset"), limit), whole);
-    }
-}
-
-#[test]
 fn spare_samples_do_not_change_measured_samples() {
     for like in ["lmdeploy", "vllm", "sglang"] {
         let config = format!(r#"{{"like": "{like}"}}"#);

@@ -95,8 +95,7 @@ fn wav(file: &dyn File) -> Result<f64, String> {
     Err("it has no sound: no `data` in it".to_owned())
 }
 
-/// The seconds of a FLAC file, if its header says them: its samples divided by the samples of a
-/// second.
+/// The seconds of a FLAC file, if its header says them: its samples by the samples of a second.
 fn flac(file: &dyn File) -> Result<Option<f64>, String> {
     let header = file.read(4, 4 + 34)?;
     // The first block is STREAMINFO, of 34 bytes.

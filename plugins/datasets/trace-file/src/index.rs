@@ -456,8 +456,7 @@ impl SessionEntry {
 }
 
 impl Pass<'_> {
-    /// The group of a request of a tree, `None` outside the share, and its earliest time of replay:
-    /// not before its predecessor.
+    /// The group of a tree's request, `None` outside the share, and its earliest time of replay.
     fn linked(
         &self,
         link: Link,

@@ -27,8 +27,7 @@ pub(crate) struct Player {
     pub(crate) tokenizer: Box<dyn Tokenizer>,
     pub(crate) index: Index,
     pub(crate) notes: Remarks,
-    /// Tokens that the chat template adds to the first question, and to a later one with the answer
-    /// before it.
+    /// Tokens that the chat template adds to the first question, and to a later one and its answer.
     template: [u32; 2],
     /// Texts of samples that are not measured.
     pub(crate) spares: BTreeSet<String>,

@@ -79,8 +79,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// The line that begins at a place, without its line break, and the place of the next one;
-    /// `None` at the end of the file.
+    /// The line at a place, without its line break, and the place of the next; `None` at the end.
     pub(crate) fn line(&mut self, place: Place) -> Result<Option<(Vec<u8>, Place)>, Error> {
         let mut end = place.offset;
         let found = loop {

@@ -6,8 +6,8 @@ mod selection;
 mod shared;
 mod wrong;
 
-use runner_plugin::{Dataset, Error, Message, Part, Prompt, Sample, Tokenizer};
-use runner_plugin_testing::datasets::{self, rest};
+use runner_plugin::{Dataset, Error, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, asked as text, ids, rest};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -61,27 +61,6 @@ fn open(config: &str, trace: &str) -> Trace {
 
 fn all(config: &str, trace: &str) -> Vec<Sample> {
     rest(&mut open(config, trace), 3)
-}
-
-/// The prompt of a sample that is a text, or its addition to the conversation.
-fn text(sample: &Sample) -> &str {
-    match &sample.prompt {
-        Prompt::Text(text) => text,
-        Prompt::Messages(messages) => last_text(messages),
-        Prompt::Continuation(continuation) => last_text(&continuation.messages),
-        other => panic!("{} is {other:?}", sample.id),
-    }
-}
-
-fn last_text(messages: &[Message]) -> &str {
-    match &messages.last().expect("a message").parts[..] {
-        [Part::Text(text)] => text,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn ids(samples: &[Sample]) -> Vec<&str> {
-    samples.iter().map(|sample| sample.id.as_str()).collect()
 }
 
 /// Returns the samples that a sample waits for, with the pauses in milliseconds.

@@ -1,7 +1,9 @@
 //! Runs a dataset under test.
 
 use runner_plugin::random::Python;
-use runner_plugin::{Amount, Dataset, Error, Files, Inputs, Prompt, Sample, Tokenizer, parse};
+use runner_plugin::{
+    Amount, Dataset, Error, Files, Inputs, Message, Part, Point, Prompt, Sample, Tokenizer, parse,
+};
 
 use crate::files::Named;
 
@@ -61,12 +63,66 @@ pub fn read(dataset: &mut impl Dataset, limit: u32) -> Result<Vec<Sample>, Error
     }
 }
 
+/// A message in a line: its role, its parts and its further fields.
+pub fn said(message: &Message) -> String {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Answer(of) => format!("<{of}>"),
+        other => format!("{other:?}"),
+    });
+    let role = format!("{:?}", message.role);
+    let extra = message.extra.as_deref().unwrap_or_default();
+    format!(
+        "{}: {}{extra}",
+        role.trim_start_matches("Role::"),
+        parts.collect::<Vec<_>>().join(" + ")
+    )
+}
+
+/// A sample in a line: its conversation's parent, its dependencies, its messages, the recorded
+/// answer, tokens in and out, and its class.
+pub fn shown(sample: &Sample) -> String {
+    let parent = match &sample.prompt {
+        Prompt::Continuation(next) => format!(" < {}", next.parent),
+        _ => String::new(),
+    };
+    let after = sample.after.iter().map(|after| {
+        let point = if after.point == Point::End { "" } else { "!" };
+        format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
+    });
+    let after: String = after.collect();
+    let messages: Vec<String> = sample.prompt.messages().iter().map(said).collect();
+    let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+    let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+    format!(
+        "{}{parent}{after} | {} | {answer} | {}>{}{}",
+        sample.id,
+        messages.join(" | "),
+        count(sample.input_tokens),
+        count(sample.output_tokens),
+        sample.class.as_ref().map(|class| format!(" {class}")).unwrap_or_default()
+    )
+}
+
 /// The text of a sample whose prompt is a text.
 pub fn text(sample: &Sample) -> &str {
     match &sample.prompt {
         Prompt::Text(text) => text,
         other => panic!("expected text, got {other:?}"),
     }
+}
+
+/// The text of a sample that is a text, or of its last message.
+pub fn asked(sample: &Sample) -> &str {
+    match sample.prompt.messages().last().map(|message| &message.parts[..]) {
+        Some([Part::Text(text)]) => text,
+        _ => text(sample),
+    }
+}
+
+/// The names of samples.
+pub fn ids(samples: &[Sample]) -> Vec<&str> {
+    samples.iter().map(|sample| sample.id.as_str()).collect()
 }
 
 /// The message of a refused configuration.

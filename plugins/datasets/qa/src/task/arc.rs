@@ -53,8 +53,7 @@ pub fn letter(row: &Row) -> Result<String, String> {
 
 pub fn question(row: &Row) -> Result<Question, String> {
     let (question, choices) = parts(row)?;
-    // The harness writes the task between single quotation marks, so there are two characters where
-    // a line would end.
+    // The harness writes the task between single quotation marks: two characters for a line's end.
     let mut text = format!(
         "Given the following question and four candidate answers (A, B, C and D), choose the best answer.\\nQuestion: {}",
         strip(question)

@@ -63,8 +63,7 @@ pub fn question(task: Task, row: &Row) -> Result<Question, String> {
     })
 }
 
-/// An example of the tasks with reasoning: `target` has the reasoning; without it, only the result
-/// of `answer` is shown, as in the harness.
+/// An example. Without reasoning in `target`, it shows only the result of `answer`, as the harness.
 pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
     let answer = match row.any("answer") {
         Some(_) => result(row.text("answer")?),

@@ -22,8 +22,7 @@ const PASSAGES: &str = "Answer the question based on the given passages. Only gi
     other words.\n\nThe following are given passages.\nCONTEXT\n\nAnswer the question based on the given passages. Only \
     give me the answer and do not output any other words.\n\nQuestion: INPUT\nAnswer:";
 
-/// Words that stand as they do in the harness, slips included. LongBench itself is under the MIT
-/// licence.
+/// Words as they stand in the harness, slips included. LongBench itself has the MIT licence.
 const SETS: [Set; 21] = [
     ("2wikimqa", "multi", 32, PASSAGES),
     (

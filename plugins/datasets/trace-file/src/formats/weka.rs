@@ -28,8 +28,7 @@ use crate::content;
 
 const DEEPEST: u32 = 8;
 
-/// A request that was sent this much before a sub-agent's end waits for the sub-agent: times are
-/// rounded. In nanoseconds.
+/// Nanoseconds before a sub-agent's end at which a request still waits for it: times are rounded.
 const ROUNDING: i64 = 1_000;
 
 const MOST_REQUESTS: usize = 100_000;
@@ -277,8 +276,7 @@ impl Walk<'_> {
         self.thread(requests, own, anchor, base, depth + 1)
     }
 
-    /// The request that a request follows, with the pause after its end. None for a session's first
-    /// request.
+    /// The request before a request, with the pause after its end; `None` for a session's first.
     fn after(
         &self,
         before: Option<usize>,
@@ -295,8 +293,7 @@ impl Walk<'_> {
     }
 }
 
-/// Leaves out requests with all that continue them, and has others wait for the rest. Returns for
-/// each request true if it stays.
+/// True for each request that stays: others leave with all that continue them.
 pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
     let mut stays = vec![true; nodes.len()];
     for at in 0..nodes.len() {
