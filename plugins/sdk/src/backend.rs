@@ -45,8 +45,7 @@ impl Default for Usage {
 }
 
 impl Usage {
-    /// The event of the tokens of the prompt and of the answer; absent if the server counts
-    /// neither.
+    /// The event of the tokens of prompt and answer; absent if the server counts neither.
     pub fn counted(input_tokens: Option<u32>, output_tokens: Option<u32>) -> Option<Meaning> {
         let counts = input_tokens.is_some() || output_tokens.is_some();
         counts.then_some(Meaning::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }))
@@ -69,8 +68,7 @@ pub trait Backend: Sized + 'static {
     /// The engine's default URL, such as `http://127.0.0.1:8000`.
     fn default_url(&self) -> String;
 
-    /// The request for something other than inference, if the engine supports it. The default
-    /// supports nothing.
+    /// The request for something other than inference, if supported. The default supports nothing.
     fn control(&self, control: Control) -> Option<Request> {
         let _ = control;
         None
@@ -86,8 +84,7 @@ pub trait Backend: Sized + 'static {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    /// The models in a successful answer to [`Control::ListModels`]. The default reads the OpenAI
-    /// API's list.
+    /// The models in an answer to [`Control::ListModels`]. The default reads the OpenAI API's list.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         openai::read_models(body)
     }
@@ -111,9 +108,8 @@ pub trait Backend: Sized + 'static {
         Ok(Prepared { value: body.to_vec(), lifetime: None })
     }
 
-    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
-    /// Every backend writes one, except a backend whose [`start`](Self::start) writes another
-    /// exchange.
+    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes. A
+    /// backend whose [`start`](Self::start) writes another exchange needs none.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let _ = (sample, settings);
         let message = "this backend writes no single request, and does not start anything else";
@@ -155,8 +151,7 @@ pub trait Backend: Sized + 'static {
         openai::framing(streaming)
     }
 
-    /// The state before the first frame of a reply with a success status. The default looks at
-    /// nothing.
+    /// The state before the first frame of a successful reply. The default looks at nothing.
     fn begin(&self, head: &Head) -> Result<Self::State, Error> {
         let _ = head;
         Ok(Self::State::default())
@@ -170,9 +165,8 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// Returns the number of unread bytes at the end of the frame just decoded, which belong to an
-    /// incomplete item. The next frame begins with them. Only for [`Framing::Raw`]; the default has
-    /// read everything.
+    /// Returns the number of unread bytes at the end of the decoded frame, with which the next
+    /// frame begins. Only for [`Framing::Raw`]; the default has read everything.
     fn unread(&self, state: &Self::State) -> usize {
         let _ = state;
         0
@@ -274,36 +268,27 @@ fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
 impl Credentials {
     /// A bearer token, which people keep in this variable.
     pub fn bearer(variable: &str) -> Self {
-        Credentials {
-            variable: Some(variable.to_owned()),
-            ..Credentials::new(Authentication::Bearer)
-        }
+        Credentials::new(Authentication::Bearer).kept_in(variable)
     }
 
-    /// The key alone in the header of this name, such as `x-api-key`; people keep it in this
-    /// variable.
+    /// The key alone in this header, such as `x-api-key`; people keep the key in this variable.
     pub fn header(name: &str, variable: &str) -> Self {
-        let scheme = Authentication::Header(name.to_owned());
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
+        Credentials::new(Authentication::Header(name.to_owned())).kept_in(variable)
     }
 
-    /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
-    /// of AWS keep it.
+    /// AWS Signature Version 4 for a service, such as `bedrock`, with the key of AWS's own tools.
     pub fn sigv4(service: &str) -> Self {
         Credentials::new(Authentication::Sigv4(service.to_owned()))
     }
 
     /// A signature by HMAC with a key from this variable, whose value is `SECRET` or `ID:SECRET`.
     pub fn hmac(hmac: Hmac, variable: &str) -> Self {
-        let scheme = Authentication::Hmac(hmac);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
+        Credentials::new(Authentication::Hmac(hmac)).kept_in(variable)
     }
 
-    /// A token that the server gives for a key from this variable, whose value is `SECRET` or
-    /// `ID:SECRET`.
+    /// A token that the server gives for the `SECRET` or `ID:SECRET` in this variable.
     pub fn token(token: Token, variable: &str) -> Self {
-        let scheme = Authentication::Token(token);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
+        Credentials::new(Authentication::Token(token)).kept_in(variable)
     }
 
     /// Requests without a key.
@@ -314,6 +299,10 @@ impl Credentials {
     /// This way, with a key from no usual variable.
     pub fn new(scheme: Authentication) -> Self {
         Credentials { scheme, variable: None, cookies: false }
+    }
+
+    fn kept_in(self, variable: &str) -> Self {
+        Credentials { variable: Some(variable.to_owned()), ..self }
     }
 
     /// Has the host keep the cookies of each conversation.

@@ -38,8 +38,7 @@ impl Sample {
         }
     }
 
-    /// The next turn of a conversation: due this long after the end of the reply to `parent`, in
-    /// nanoseconds.
+    /// The next turn of a conversation, due `delay` nanoseconds after the reply to `parent` ends.
     pub fn following(
         id: impl Into<String>,
         parent: &str,
@@ -136,16 +135,14 @@ impl Message {
 }
 
 impl Media {
-    /// The content of a `data:` URL of base64, such as `data:image/png;base64,iVBORw0KGgo=`; `None`
-    /// for any other text.
+    /// The content of a `data:` URL of base64, such as `data:image/png;base64,iVBORw0KGgo=`.
     pub fn of_data_url(url: &str) -> Option<Self> {
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let media_type = head.strip_suffix(";base64")?;
         Some(Media { media_type: media_type.to_owned(), bytes: bytes_of_base64(data)? })
     }
 
-    /// Content of this media type, from its bytes in base64, with padding or without; `None` if it
-    /// is not base64.
+    /// Content from base64, with padding or without; `None` if it is not base64.
     pub fn of_base64(media_type: impl Into<String>, text: &str) -> Option<Self> {
         Some(Media { media_type: media_type.into(), bytes: bytes_of_base64(text)? })
     }
@@ -204,8 +201,7 @@ impl Settings {
         sample.output_tokens.or(self.output_tokens)
     }
 
-    /// Merges overrides of the plugin's own fields into a body: the sample's parameters, and then
-    /// the user's `extra-body`.
+    /// Lays overrides over a body: the sample's parameters, and then the user's `extra-body`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.

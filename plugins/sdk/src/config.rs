@@ -28,8 +28,7 @@ pub fn schema<C: JsonSchema>() -> String {
     schemars::schema_for!(C).as_value().to_string()
 }
 
-/// Checks the key `prefix`, the path that stands before an API's routes, and takes the `/` at its
-/// end away.
+/// Checks the key `prefix`, the path before an API's routes, and takes away the `/` at its end.
 ///
 /// # Errors
 /// The message for a path that does not begin with `/`; several mistakes go into one

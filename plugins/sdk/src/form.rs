@@ -54,9 +54,8 @@ impl Form {
         self
     }
 
-    /// Adds the fields of a JSON object as fields of text, as OpenAI's own client does: a text
-    /// without quotation marks, each item of a list under `NAME[]`, no `null`, and other values as
-    /// JSON.
+    /// Adds a JSON object's fields as text, as OpenAI's own client does: a text without quotation
+    /// marks, each item of a list under `NAME[]`, no `null`, and other values as JSON.
     pub fn fields(&mut self, body: &Body) -> &mut Self {
         for (name, value) in body.fields() {
             match serde_json::from_str(value) {
@@ -163,40 +162,26 @@ mod tests {
     #[test]
     fn a_form_has_its_fields_in_order() {
         let mut body = Body::new();
-        body.set("model", "m").set("temperature", 0.5).set("stream", true);
-        body.set("language", None::<String>);
+        body.set("temperature", 0.5).set("stream", true).set("language", None::<String>);
         body.set("include", ["logprobs", "x"]).set("more", json!({"a": [1]}));
         let mut form = Form::new();
         form.file("file", "a\"\r\n.wav", &media(b"RIFF\r\n\0\xff")).fields(&body);
         let request = form.request("/v1/audio/transcriptions");
-        assert_eq!(
-            request.headers,
-            [(
-                "content-type".to_owned(),
-                "multipart/form-data; boundary=runner-form-0000000000000000".to_owned()
-            )]
-        );
-        let mut expected = concat!(
+        let media_type = "multipart/form-data; boundary=runner-form-0000000000000000";
+        assert_eq!(request.headers, [("content-type".to_owned(), media_type.to_owned())]);
+        let expected = concat!(
             "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a%22%0D%0A.wav\"\r\n",
-            "Content-Type: audio/wav\r\n\r\nRIFF\r\n\0"
+            "Content-Type: audio/wav\r\n\r\nRIFF\r\n\0\u{ff}",
+            "\r\n--B\r\nContent-Disposition: form-data; name=\"temperature\"\r\n\r\n0.5",
+            "\r\n--B\r\nContent-Disposition: form-data; name=\"stream\"\r\n\r\ntrue",
+            "\r\n--B\r\nContent-Disposition: form-data; name=\"include[]\"\r\n\r\nlogprobs",
+            "\r\n--B\r\nContent-Disposition: form-data; name=\"include[]\"\r\n\r\nx",
+            "\r\n--B\r\nContent-Disposition: form-data; name=\"more\"\r\n\r\n{\"a\":[1]}",
+            "\r\n--B--\r\n",
         )
-        .replace('B', "runner-form-0000000000000000")
-        .into_bytes();
-        expected.push(0xff);
-        for (name, value) in [
-            ("model", "m"),
-            ("temperature", "0.5"),
-            ("stream", "true"),
-            ("include[]", "logprobs"),
-            ("include[]", "x"),
-            ("more", r#"{"a":[1]}"#),
-        ] {
-            let part = format!(
-                "\r\n--runner-form-0000000000000000\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}"
-            );
-            expected.extend(part.bytes());
-        }
-        expected.extend(b"\r\n--runner-form-0000000000000000--\r\n");
+        .replace("--B", "--runner-form-0000000000000000");
+        // Each character is a byte.
+        let expected: Vec<u8> = expected.chars().map(|byte| byte as u8).collect();
         assert_eq!(request.body, expected);
     }
 

@@ -19,8 +19,7 @@ pub trait File {
     /// Its length in bytes.
     fn size(&self) -> u64;
 
-    /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of
-    /// the file.
+    /// Reads at most `length` bytes from `offset`, and at most 4 MiB; fewer only at the file's end.
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String>;
 
     /// Reads these bytes in as many calls as that takes.
@@ -71,8 +70,7 @@ pub trait Tokenizer {
     fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String>;
 }
 
-/// A [`File`] as a stream from its beginning, for `BufReader`, `serde_json::from_reader` and the
-/// like.
+/// A [`File`] as a stream, for `BufReader`, `serde_json::from_reader` and the like.
 pub struct Reader<F> {
     file: F,
     offset: u64,

@@ -10,8 +10,7 @@ use crate::json::BYTE_ORDER_MARK;
 const PIECE: usize = 1 << 20;
 
 /// The longest record, in bytes: a longer one is a mistake, such as a quotation mark that is never
-/// closed. Its bytes, the text that is made of them and the prompt are in memory at the same time,
-/// and a plugin has 256 MiB.
+/// closed. A plugin's 256 MiB hold its bytes, its text and the prompt at the same time.
 pub const LONGEST: usize = 24 << 20;
 
 /// The way in which records are separated.

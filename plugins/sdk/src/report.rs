@@ -32,26 +32,22 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// Counts something that was left out; `example` says which, and is called only for the first
-    /// of a reason.
+    /// Counts something left out; `example` names it, and is called for the first of a reason.
     pub fn dropped(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Dropped, reason, 1, example);
     }
 
-    /// Counts something that was cut; `example` says which, and is called only for the first of a
-    /// reason.
+    /// Counts something cut; `example` names it, and is called for the first of a reason.
     pub fn truncated(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Truncated, reason, 1, example);
     }
 
-    /// Counts something that was changed; `example` says which, and is called only for the first of
-    /// a reason.
+    /// Counts something changed; `example` names it, and is called for the first of a reason.
     pub fn repaired(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Repaired, reason, 1, example);
     }
 
-    /// Counts something that was used again; `example` says which, and is called only for the first
-    /// of a reason.
+    /// Counts something used again; `example` names it, and is called for the first of a reason.
     pub fn repeated(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Repeated, reason, 1, example);
     }

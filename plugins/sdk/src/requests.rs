@@ -136,8 +136,7 @@ pub trait Medium: Sized + 'static {
     /// [`Error::InvalidConfig`] if a value is out of range.
     fn open(config: Self::Config) -> Result<(Self, MediaShape), Error>;
 
-    /// Draws a file of at most `room` bytes; `None` if it would have more. Audio comes with its
-    /// length in nanoseconds.
+    /// Draws a file of at most `room` bytes, if one fits. Audio comes with its nanoseconds.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if the configuration gives no valid file.

@@ -55,8 +55,7 @@ impl Words {
         Self { words: WORDS.split_ascii_whitespace().map(Cow::Borrowed).collect(), passages: false }
     }
 
-    /// Passages of a text file, which continues at its end with its beginning; `name` is its name
-    /// in the scenario.
+    /// Passages of the file `name` of the scenario, which continues at its end with its beginning.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if it is too long, no text, or has no words.

@@ -170,9 +170,8 @@ impl Delta {
 }
 
 impl Counts {
-    /// Replaces the counts that a later object has. A server that learns the counts late begins
-    /// with zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a
-    /// count.
+    /// Replaces counts by a later object's. Servers that learn counts late begin with zeros, and
+    /// servers that forgot the prompt's end with a zero: neither replaces a count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {
@@ -193,8 +192,7 @@ impl Counts {
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
     }
 
-    /// The prompt's length: tokens read, found in the cache, and written to it. A prompt of no
-    /// tokens was not counted.
+    /// The prompt's length: tokens read, found in the cache, and written to it. Zero is no count.
     fn input(&self) -> Option<u32> {
         let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
         let cached = cached.iter().flatten();

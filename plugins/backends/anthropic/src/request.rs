@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 const API: &str = "the Messages API";
 
-/// Settings for which the API has a field. The servers that imitate it do not know other fields
-/// either, and ignore them.
+/// Settings with a field in the API. Servers that imitate the API ignore other fields.
 const KEPT: [Setting; 5] =
     [Setting::Temperature, Setting::TopP, Setting::TopK, Setting::Stop, Setting::Adapter];
 

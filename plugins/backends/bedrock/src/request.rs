@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 const API: &str = "Bedrock's Converse";
 
-/// Settings for which the API has a field. Some models have further fields of their own, for
-/// `additionalModelRequestFields`.
+/// Settings with a field in the API. Models' own fields go to `additionalModelRequestFields`.
 const KEPT: [Setting; 4] = [Setting::Temperature, Setting::TopP, Setting::Stop, Setting::Adapter];
 
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {

@@ -53,8 +53,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Returns the number of prompt tokens that were in the cache: servers that do not report it
-    /// report the number that were not.
+    /// The prompt tokens that were in the cache, which some servers state by the others' number.
     pub fn cached(self, prompt: Option<u32>) -> Option<u32> {
         let processed = || Some(prompt?.saturating_sub(self.prompt_n?));
         self.cache_n.or_else(processed)

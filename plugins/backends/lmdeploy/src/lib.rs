@@ -87,8 +87,7 @@ impl Lmdeploy {
         Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
 
-    /// Refuses settings that the route has no field for: the server would ignore them
-    /// (`lmdeploy/serve/openai/protocol.py`).
+    /// Refuses settings that the server would ignore (`lmdeploy/serve/openai/protocol.py`).
     fn refuse(&self, sample: &Sample, settings: &Settings) -> Result<(), Error> {
         let sampling = &settings.sampling;
         let native = self.0.route == Route::Generate;

@@ -108,9 +108,8 @@ impl Backend for Ollama {
         }
     }
 
-    /// `{"models": [{"name": "llama3.2:latest"}]}`. A name without a tag means the tag `latest`, so
-    /// such a model has two names. The only model of a server gets one name, so that the host can
-    /// choose it.
+    /// A name without a tag means the tag `latest`, so such a model has two names. The only model
+    /// of a server gets one name, so that the host can choose it.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {

@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Config, Route};
 
-/// Settings for which `options` has no field. Ollama always ends an answer at the end-of-sequence
-/// token.
+/// Settings without a field in `options`. Ollama always ends at the end-of-sequence token.
 const UNSUPPORTED: [Setting; 2] = [Setting::IgnoreEos, Setting::MinOutputTokens];
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@
 
 use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::{
-    Backend, Body, Control, Earlier, Error, Frame, Framing, Head, Meaning, Request, Sample,
+    Backend, Body, Call, Control, Earlier, Error, Frame, Framing, Head, Meaning, Request, Sample,
     Settings, check_prefix,
 };
 use schemars::JsonSchema;
@@ -138,17 +138,13 @@ impl Backend for OpenAi {
         }
     }
 
-    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        self.request(sample, settings, None)
-    }
-
-    fn encode_next(
+    fn start(
         &self,
         sample: &Sample,
         settings: &Settings,
-        earlier: &Earlier,
-    ) -> Result<Request, Error> {
-        self.request(sample, settings, Some(earlier))
+        earlier: Option<&Earlier>,
+    ) -> Result<Call, Error> {
+        self.request(sample, settings, earlier).map(Call::Request)
     }
 
     fn framing(&self, streaming: bool) -> Framing {

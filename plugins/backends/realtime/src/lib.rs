@@ -195,8 +195,7 @@ fn appended(config: &Config, pieces: impl Iterator<Item = Piece>) -> Vec<Outgoin
 
 runner_plugin::export_backend!(Realtime);
 
-// The sound of a sample in the form of `/v1/realtime`: PCM of 16 bits, one channel, at a rate that
-// the API sets, in pieces.
+// Sound in the form of `/v1/realtime`: PCM of 16 bits, one channel, the API's rate, in pieces.
 
 struct Piece {
     /// Its samples, in base64.

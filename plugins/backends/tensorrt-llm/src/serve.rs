@@ -2,16 +2,10 @@
 //! fields that it does not know.
 
 use runner_plugin::dialect::openai;
+use runner_plugin::serde_json::json;
 use runner_plugin::{Error, Prompt, Request, Sample, Setting, Settings};
-use serde::Serialize;
 
 use super::Config;
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-    continuous_usage_stats: bool,
-}
 
 /// Writes the request for a text, token ids, a conversation, or texts to embed.
 pub fn encode(
@@ -33,7 +27,7 @@ pub fn encode(
     }
     let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
     if settings.streaming && config.continuous_usage {
-        let options = StreamOptions { include_usage: true, continuous_usage_stats: true };
+        let options = json!({"include_usage": true, "continuous_usage_stats": true});
         body.set("stream_options", options);
     }
     body.set("ignore_eos", settings.ignore_eos);

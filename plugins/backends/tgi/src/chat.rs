@@ -5,9 +5,8 @@ use runner_plugin::{Error, Frame, Meaning, Part, Prompt, Request, Sample, Settin
 
 use super::native;
 
-/// The request's fields that TGI does not have, or means something else by: it turns
-/// `presence_penalty` into a repetition penalty of 2 more (`ChatRequest::try_into_generate` in
-/// `router/src/lib.rs`).
+/// Fields that TGI does not have, or reads otherwise: it turns `presence_penalty` into a repetition
+/// penalty of 2 more (`ChatRequest::try_into_generate` in `router/src/lib.rs`).
 const UNSUPPORTED: [Setting; 6] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

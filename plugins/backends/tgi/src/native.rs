@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Settings for which `parameters` has no field. TGI always ends an answer at the end-of-sequence
-/// token.
+/// Settings without a field in `parameters`. TGI always ends at the end-of-sequence token.
 const UNSUPPORTED: [Setting; 4] =
     [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::PresencePenalty];
 

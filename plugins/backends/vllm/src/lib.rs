@@ -3,13 +3,14 @@
 
 use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::dialect::prometheus;
+use runner_plugin::serde_json::json;
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Reading,
-    Request,
+    Backend, Body, Call, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning,
+    Reading, Request,
 };
 use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -57,12 +58,6 @@ const METRICS: [(&str, ServerMetric); 9] = [
 
 pub struct Vllm(Config);
 
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-    continuous_usage_stats: bool,
-}
-
 /// Parameters of `/v1/responses` beyond OpenAI's (`vllm/entrypoints/openai/responses/protocol.py`).
 const FURTHER: [&str; 4] = ["top_k", "repetition_penalty", "seed", "stop"];
 
@@ -72,7 +67,7 @@ impl Vllm {
         let route = self.0.route;
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         if settings.streaming && self.0.continuous_usage {
-            let options = StreamOptions { include_usage: true, continuous_usage_stats: true };
+            let options = json!({"include_usage": true, "continuous_usage_stats": true});
             body.set("stream_options", options);
         }
         if settings.ignore_eos {
@@ -187,17 +182,13 @@ impl Backend for Vllm {
         Ok(prometheus::readings(body, &METRICS))
     }
 
-    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        self.request(sample, settings, None)
-    }
-
-    fn encode_next(
+    fn start(
         &self,
         sample: &Sample,
         settings: &Settings,
-        earlier: &Earlier,
-    ) -> Result<Request, Error> {
-        self.request(sample, settings, Some(earlier))
+        earlier: Option<&Earlier>,
+    ) -> Result<Call, Error> {
+        self.request(sample, settings, earlier).map(Call::Request)
     }
 
     fn framing(&self, streaming: bool) -> Framing {

@@ -101,8 +101,7 @@ struct FunctionFields {
     arguments: Value,
 }
 
-/// Fields with the model's reasoning. No API takes back reasoning that it did not sign, and chat
-/// templates leave it out.
+/// Fields of the model's reasoning. APIs refuse unsigned reasoning, and templates leave it out.
 const REASONING: [&str; 2] = ["reasoning", "reasoning_content"];
 
 /// Reads a text or messages as a conversation; `api` names the API in messages.
@@ -253,39 +252,6 @@ mod tests {
 
     fn message(role: Role, text: &str, extra: Option<&str>) -> Message {
         Message { extra: extra.map(str::to_owned), ..Message::text(role, text) }
-    }
-
-    #[test]
-    fn results_of_several_tools_and_the_next_text_are_one_turn() {
-        let calls = r#"{"tool_calls":[{"id":"1","type":"function","function":{"name":"ls","arguments":"{\"path\":\".\"}"}},
-            {"id":"2","type":"function","function":{"name":"pwd","arguments":""}}],"reasoning_content":"hm","refusal":null}"#;
-        let prompt = Prompt::Messages(vec![
-            message(Role::System, "be brief", None),
-            message(Role::Developer, "no lists", None),
-            message(Role::User, "what is here?", None),
-            message(Role::Assistant, "", Some(calls)),
-            message(Role::Tool, "a.txt", Some(r#"{"tool_call_id":"1"}"#)),
-            message(Role::Tool, "/", Some(r#"{"tool_call_id":"2"}"#)),
-            message(Role::User, "well?", None),
-        ]);
-        let read = read(&prompt, "this API").unwrap();
-        assert_eq!(read.instructions, ["be brief", "no lists"]);
-        let [question, called, answered] = &read.turns[..] else {
-            panic!("{read:?}");
-        };
-        assert_eq!(question.parts, [Piece::Text("what is here?")]);
-        let [Piece::Call(ls), Piece::Call(pwd)] = &called.parts[..] else {
-            panic!("{called:?}");
-        };
-        assert_eq!((ls.name.as_str(), &ls.arguments["path"]), ("ls", &Value::from(".")));
-        assert!(pwd.arguments.is_empty());
-        let [Piece::ToolResult(first), Piece::ToolResult(second), Piece::Text("well?")] =
-            &answered.parts[..]
-        else {
-            panic!("{answered:?}");
-        };
-        assert_eq!((first.id.as_str(), first.name.as_deref()), ("1", Some("ls")));
-        assert_eq!(second.parts, [Piece::Text("/")]);
     }
 
     #[test]

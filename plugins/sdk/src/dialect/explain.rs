@@ -15,8 +15,7 @@ pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     Refusal { reason: reason(Some(status), &message), message }
 }
 
-/// The error inside a reply with a success status. Its JSON may contain a status as `code` or
-/// `status_code`.
+/// The error inside a successful reply. Its JSON may hold a status: `code` or `status_code`.
 pub fn in_band(error: &[u8]) -> Refusal {
     let value: Option<Value> = serde_json::from_slice(error).ok();
     let found = value.as_ref().and_then(message);

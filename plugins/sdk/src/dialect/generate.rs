@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::explain;
-use crate::dialect::openai::{Tiers, failure, not_a_chunk, parse};
+use crate::dialect::openai::{Tiers, end, failure, not_a_chunk, parse};
 use crate::json::readable;
 use crate::{Error, Frame, Meaning, Output, Refusal, Speculation, Timings, Usage};
 use skip::Pattern;
@@ -174,8 +174,7 @@ impl MetaInfo<'_> {
     }
 }
 
-/// Appends the events of one frame. `text` is the meaning of the chunks' texts, if known
-/// beforehand.
+/// Appends the events of one frame. `text` is the meaning of texts, if known beforehand.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not a chunk of such a reply.
@@ -187,7 +186,7 @@ pub fn decode(
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
     if data == b"[DONE]" {
-        reply.end(events);
+        end(&mut reply.ended, events);
         return Ok(());
     }
     if let [choice] = &mut reply.choices[..]
@@ -253,13 +252,6 @@ impl Reply {
             }
         }
         Ok(())
-    }
-
-    fn end(&mut self, events: &mut Vec<Meaning>) {
-        if !self.ended {
-            events.push(Meaning::End);
-            self.ended = true;
-        }
     }
 }
 

@@ -50,8 +50,7 @@ pub fn ended(frame: &Frame<'_>) -> Option<Meaning> {
     })
 }
 
-/// The error of a call that ended with this status. The words are gRPC's own
-/// (`doc/statuscodes.md`).
+/// The error of a call that ended with this status, in gRPC's words (`doc/statuscodes.md`).
 fn refusal(code: u32, message: &str) -> Refusal {
     let (name, reason) = match code {
         1 => ("CANCELLED", Reason::Other),

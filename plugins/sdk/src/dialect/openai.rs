@@ -25,7 +25,7 @@ use crate::{
 pub use messages::{further_fields, no_answer};
 pub use pooling::{Ranking, pooled, pooling, requested};
 pub use reply::{Reply, decode};
-pub(crate) use reply::{failure, not_a_chunk, parse};
+pub(crate) use reply::{end, failure, not_a_chunk, parse};
 
 /// A route of the OpenAI API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,8 +68,7 @@ impl Route {
     }
 }
 
-/// Sets `prompt` or `messages`. A text becomes a conversation of one message if the route needs
-/// one.
+/// Sets `prompt` or `messages`. Where the route needs messages, a text becomes one message.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if the route does not support such a prompt.
@@ -110,8 +109,7 @@ pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     Ok(Some(written))
 }
 
-/// The error for a prompt that a path does not accept; `chat` is the name of the route for
-/// conversations.
+/// The error for a prompt that a path does not accept; `chat` names the route for conversations.
 pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
     let remedy = match prompt {
         Prompt::Messages(_) | Prompt::Continuation(_) => format!("set route = \"{chat}\""),
@@ -234,8 +232,7 @@ impl RouteReply {
         }
     }
 
-    /// Appends the events of a frame. `store` belongs to responses, `format` to transcriptions and
-    /// `options` to speech.
+    /// Appends the events of a frame. `store` is for responses, `format` for transcriptions.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the frame is not of the route's API.
@@ -253,35 +250,5 @@ impl RouteReply {
             Self::Transcriptions(state) => transcriptions::decode(state, format, frame, events),
             Self::Speech(state) => speech::decode(state, options, frame, events),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn models_are_read() {
-        let body = br#"{"object":"list","data":[{"id":"tiny","object":"model","permission":[{"id":"p"}]}]}"#;
-        assert_eq!(read_models(body).unwrap(), [ServedModel::named("tiny")]);
-        let body = br#"{"data":[{"id":"a","root":"org/a","max_model_len":4096}]}"#;
-        let model = ServedModel {
-            name: "a".to_owned(),
-            root: Some("org/a".to_owned()),
-            context_tokens: Some(4096),
-        };
-        assert_eq!(read_models(body).unwrap(), [model]);
-        assert!(matches!(read_models(b"<html>"), Err(Error::Protocol(_))));
-    }
-
-    #[test]
-    fn an_error_names_the_route_that_takes_the_prompt() {
-        let messages = Prompt::Messages(Vec::new());
-        let Err(Error::InvalidConfig(error)) =
-            set_prompt(&mut Body::new(), Route::Completions, &messages)
-        else {
-            panic!("it must not be taken");
-        };
-        assert!(error.contains("route = \"chat\""));
     }
 }

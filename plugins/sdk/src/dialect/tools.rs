@@ -62,8 +62,7 @@ struct Named {
 }
 
 /// Takes the tools out of a sample's parameters, if they have the form of OpenAI's API; the second
-/// value is the parameters without them. Tools in another form are in the server's own, and stay
-/// where they are.
+/// value is the rest. Tools in a server's own form stay where they are.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] if the parameters are not a JSON object.

@@ -143,8 +143,7 @@ impl Python {
     }
 }
 
-/// The generator behind `numpy.random.randint` and its like, as it stands after
-/// `numpy.random.seed(seed)`.
+/// The generator behind `numpy.random.randint`, as it stands after `numpy.random.seed(seed)`.
 ///
 /// Its seeding differs from Python's `random`, so the two give different streams for one seed.
 #[derive(Clone, Debug)]
@@ -221,9 +220,8 @@ impl NumpyGenerator {
         (self.0.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
-    /// As one element of `generator.integers(low, high)`: uniform from `low` to `high - 1`, by
-    /// Lemire's method (<https://arxiv.org/abs/1805.10941>). Nothing is drawn if only one value is
-    /// possible.
+    /// As one element of `generator.integers(low, high)`, by Lemire's method
+    /// (<https://arxiv.org/abs/1805.10941>). Nothing is drawn if only one value is possible.
     ///
     /// # Panics
     /// If `low` is not below `high`.

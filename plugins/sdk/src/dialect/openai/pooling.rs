@@ -17,9 +17,8 @@ use super::reply::not_a_chunk;
 use crate::build::bytes_of_base64;
 use crate::{Body, Embedded, Error, Meaning, Prompt, Ranked, Request, Sample, Settings, Usage};
 
-/// The request for a prompt that asks for vectors or an order, below `prefix` (usually `/v1`);
-/// `None` for a prompt that asks for an answer. Sampling settings and lengths do not apply to it
-/// and are not sent.
+/// The request for vectors or an order, below `prefix` (usually `/v1`); `None` for a prompt that
+/// asks for an answer. Sampling settings and lengths are not sent.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if the reply is to be streamed.
@@ -206,92 +205,9 @@ fn floats(text: &str) -> Option<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Candidates;
-
-    fn settings(streaming: bool) -> Settings {
-        Settings {
-            streaming,
-            output_tokens: Some(9),
-            ignore_eos: true,
-            extra_body: Some(r#"{"dimensions":2}"#.to_owned()),
-            ..Settings::new("m")
-        }
-    }
-
-    fn ranking() -> Prompt {
-        Prompt::Ranking(Candidates {
-            query: "q".to_owned(),
-            documents: vec!["a".to_owned(), "b".to_owned()],
-        })
-    }
-
-    fn events(body: &str) -> Vec<Meaning> {
-        let mut events = Vec::new();
-        assert!(pooled(body.as_bytes(), &mut events).unwrap(), "{body}");
-        events
-    }
-
-    fn usage(input: u32, output: Option<u32>) -> Meaning {
-        Usage::counted(Some(input), output).unwrap()
-    }
 
     #[test]
-    fn requests_hold_the_texts_and_no_sampling() {
-        let request = |prompt| {
-            let sample = Sample::new("1", prompt);
-            let request = pooling("/v1", &sample, &settings(false)).unwrap();
-            request.map(|request| (request.path, String::from_utf8(request.body).unwrap()))
-        };
-        let texts = Prompt::Embedding(vec!["a".to_owned()]);
-        assert_eq!(
-            request(texts).unwrap(),
-            (
-                "/v1/embeddings".to_owned(),
-                r#"{"model":"m","input":["a"],"encoding_format":"float","dimensions":2}"#
-                    .to_owned()
-            )
-        );
-        assert_eq!(
-            request(ranking()).unwrap(),
-            (
-                "/v1/rerank".to_owned(),
-                r#"{"model":"m","query":"q","documents":["a","b"],"dimensions":2}"#.to_owned()
-            )
-        );
-        assert_eq!(request(Prompt::Text("a".to_owned())), None);
-        let sample = Sample::new("1", ranking());
-        let scored = requested("/v1", &sample, &settings(false), Ranking::Score).unwrap();
-        let scored = scored.unwrap();
-        assert_eq!(scored.path, "/v1/score");
-        assert_eq!(
-            String::from_utf8(scored.body).unwrap(),
-            r#"{"model":"m","text_1":"q","text_2":["a","b"],"dimensions":2}"#
-        );
-    }
-
-    #[test]
-    fn a_streamed_run_is_refused() {
-        let sample = Sample::new("1", ranking());
-        let error = pooling("/v1", &sample, &settings(true)).unwrap_err();
-        let Error::InvalidConfig(error) = error else {
-            panic!("expected invalid-config, got {error:?}")
-        };
-        assert!(
-            error.contains("/v1/rerank") && error.contains("`stream = false` under [request]"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn vectors_are_numbers_or_base64() {
-        let vector =
-            |index, values: &[f32]| Meaning::Vector(Embedded { index, values: values.to_vec() });
-        let body = r#"{"object":"list","data":[{"object":"embedding","index":1,"embedding":[0.5,-1]},
-            {"index":0,"embedding":"AACAPwAAAMA="}],"usage":{"prompt_tokens":7,"total_tokens":7,"completion_tokens":0}}"#;
-        assert_eq!(
-            events(body),
-            [vector(1, &[0.5, -1.0]), vector(0, &[1.0, -2.0]), usage(7, Some(0))]
-        );
+    fn vectors_and_scores_of_another_form_are_errors() {
         for wrong in [
             r#"{"data":[{"index":0,"embedding":"AACA"}]}"#,
             r#"{"data":[{"index":0}]}"#,
@@ -299,34 +215,6 @@ mod tests {
         ] {
             let error = pooled(wrong.as_bytes(), &mut Vec::new());
             assert!(matches!(error, Err(Error::Protocol(_))), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn orders_of_every_server_are_read_best_first() {
-        let order = |places: &[(u32, f64)]| {
-            let place = |&(index, score)| Ranked { index, score };
-            Meaning::Order(places.iter().map(place).collect())
-        };
-        let body = r#"{"id":"r","results":[{"index":0,"document":{"text":"a"},"relevance_score":0.1},
-            {"index":2,"relevance_score":0.9}],"usage":{"total_tokens":12}}"#;
-        assert_eq!(events(body), [order(&[(2, 0.9), (0, 0.1)]), usage(12, None)]);
-        let body = r#"{"object":"list","data":[{"index":0,"object":"score","score":0.1},
-            {"index":1,"object":"score","score":1}],"usage":{"prompt_tokens":8,"total_tokens":8,"completion_tokens":0}}"#;
-        assert_eq!(events(body), [order(&[(1, 1.0), (0, 0.1)]), usage(8, Some(0))]);
-        let body = r#"[{"score":2.5,"document":"b","index":1,"meta_info":{"prompt_tokens":4}},
-            {"score":-1.5,"document":"a","index":0,"meta_info":{"prompt_tokens":5}}]"#;
-        assert_eq!(events(body), [order(&[(1, 2.5), (0, -1.5)]), usage(9, None)]);
-    }
-
-    #[test]
-    fn other_replies_are_left_alone() {
-        for body in
-            [r#"{"choices":[]}"#, r#"{"text":"a","meta_info":{}}"#, r#"[{"text":"a"}]"#, "no JSON"]
-        {
-            let mut events = Vec::new();
-            assert!(!pooled(body.as_bytes(), &mut events).unwrap(), "{body}");
-            assert!(events.is_empty());
         }
     }
 }

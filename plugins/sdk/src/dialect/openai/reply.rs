@@ -24,9 +24,8 @@ pub struct Reply {
     pattern: Option<Pattern>,
 }
 
-/// The count of tokens with each piece of the answer: every piece has the number so far, or none
-/// has. Servers that count only at the end, in the answer's last chunk, must not have that piece
-/// count as the whole answer.
+/// The count of tokens with each piece: every piece has the number so far, or none has. A count in
+/// the last chunk alone must not count for its piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Counting {
     #[default]
@@ -92,7 +91,7 @@ pub fn decode(
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
     if data == b"[DONE]" {
-        reply.end(events);
+        end(&mut reply.ended, events);
         return Ok(());
     }
     if frame.name.is_none()
@@ -233,12 +232,12 @@ impl Reply {
         let settled = self.begun && self.counting == Counting::No && !counted;
         settled.then(|| Pattern::from_chunk(of, chunk)).flatten()
     }
+}
 
-    fn end(&mut self, events: &mut Vec<Meaning>) {
-        if !self.ended {
-            events.push(Meaning::End);
-            self.ended = true;
-        }
+/// Gives the end marker, unless the reply has `ended` before.
+pub(crate) fn end(ended: &mut bool, events: &mut Vec<Meaning>) {
+    if !std::mem::replace(ended, true) {
+        events.push(Meaning::End);
     }
 }
 

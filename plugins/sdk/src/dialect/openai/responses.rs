@@ -14,11 +14,9 @@ pub use read::{Reply, decode};
 pub struct Fields<'f> {
     /// The field that limits the answer's length.
     pub limit: &'f str,
-    /// The sampling parameters that the server adds to the API's own, which are `temperature` and
-    /// `top_p`.
+    /// The sampling parameters that the server adds to `temperature` and `top_p`.
     pub further: &'f [&'f str],
-    /// True if the server keeps the reply, so that the conversation's next request names it and
-    /// sends only new messages.
+    /// True if the server keeps the reply: the next request names it and sends only new messages.
     pub store: bool,
 }
 
@@ -104,48 +102,16 @@ mod tests {
     use super::*;
     use crate::{Message, Role};
 
-    const FIELDS: Fields<'static> =
-        Fields { limit: "max_output_tokens", further: &["seed"], store: true };
-
-    fn settings() -> Settings {
-        Settings { streaming: true, output_tokens: Some(4), ..Settings::new("m") }
-    }
-
-    fn text(body: Result<Body, Error>) -> String {
-        String::from_utf8(body.unwrap().to_bytes()).unwrap()
-    }
-
     #[test]
-    fn kept_messages_are_not_sent_again() {
+    fn a_reply_that_was_kept_has_no_meaning_without_store() {
         let message = |role, text| Message::text(role, text);
         let messages =
             vec![message(Role::User, "a"), message(Role::Assistant, "b"), message(Role::User, "c")];
         let sample = Sample::new("1", Prompt::Messages(messages));
         let earlier = Earlier { carry: b"resp_1".to_vec(), messages: 2 };
-        assert_eq!(
-            text(body(&sample, &settings(), &FIELDS, Some(&earlier))),
-            concat!(
-                r#"{"model":"m","input":[{"role":"user","content":"c"}],"previous_response_id":"resp_1","#,
-                r#""max_output_tokens":4,"store":true,"stream":true}"#
-            )
-        );
-        let forgetful = Fields { store: false, ..FIELDS };
-        let whole = text(body(&sample, &settings(), &forgetful, Some(&earlier)));
+        let forgetful = Fields { limit: "max_output_tokens", further: &[], store: false };
+        let whole = body(&sample, &Settings::new("m"), &forgetful, Some(&earlier)).unwrap();
+        let whole = String::from_utf8(whole.to_bytes()).unwrap();
         assert!(whole.contains(r#""content":"a""#) && !whole.contains("previous"), "{whole}");
-    }
-
-    #[test]
-    fn settings_without_a_field_are_refused_together() {
-        let mut settings = settings();
-        settings.sampling.seed = Some(1);
-        settings.sampling.top_k = Some(2);
-        settings.sampling.stop = vec!["x".to_owned()];
-        settings.min_output_tokens = Some(3);
-        let sample = Sample::new("1", Prompt::Text("a".to_owned()));
-        let refused = body(&sample, &settings, &FIELDS, None);
-        let Err(Error::InvalidConfig(message)) = refused else {
-            panic!("it must be refused: {refused:?}");
-        };
-        assert!(message.contains("for --top-k, --stop, --min-output-tokens;"), "{message}");
     }
 }

@@ -213,7 +213,6 @@ pub fn decode(
     }
     let data = frame.data.trim_ascii();
     let event: Event = frames::json(data, EVENT)?;
-    let error = event.error.filter(|error| error.get() != "null");
     match event.kind.as_deref().or(frame.name) {
         Some("speech.audio.delta") => {
             let sound = event.audio.ok_or_else(|| wrong(data, "it has no audio"))?;
@@ -223,17 +222,13 @@ pub fn decode(
             reply.hear(options, &sound.bytes, events);
         }
         Some("speech.audio.done") => {
-            events.extend(event.usage.map(|counts| {
-                Meaning::Usage(Usage {
-                    input_tokens: counts.input_tokens,
-                    output_tokens: counts.output_tokens,
-                    ..Usage::default()
-                })
+            events.extend(event.usage.map(|Counts { input_tokens, output_tokens }| {
+                Meaning::Usage(Usage { input_tokens, output_tokens, ..Usage::default() })
             }));
             events.push(Meaning::End);
         }
-        kind if kind == Some("error") || error.is_some() => {
-            events.push(failure(error.map_or(data, |error| error.get().as_bytes())));
+        kind if kind == Some("error") || event.error.is_some() => {
+            events.push(failure(event.error.map_or(data, |error| error.get().as_bytes())));
         }
         _ => return Err(wrong(data, "it is no event of speech")),
     }

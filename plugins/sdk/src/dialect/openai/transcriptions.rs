@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::reply::{self, failure, not_a_chunk, parse};
+use super::reply::{self, end, failure, not_a_chunk, parse};
 use super::{Route, not_taken};
 use crate::dialect::frames;
 use crate::{Body, Error, Form, Frame, Meaning, Media, Output, Part, Prompt, Request, Sample};
@@ -64,8 +64,7 @@ pub struct Fields<'f> {
     pub format: Format,
     /// The field that limits the answer's length, if the server has one.
     pub limit: Option<&'f str>,
-    /// True if the server takes the sampling parameters of its other routes; otherwise it takes
-    /// `temperature` alone.
+    /// True if the server takes the sampling parameters of other routes, not `temperature` alone.
     pub samples: bool,
     /// The field that asks for token counts at the end of a stream, if the server has one.
     pub usage: Option<&'f str>,
@@ -73,8 +72,7 @@ pub struct Fields<'f> {
 
 const NEVER: [Setting; 3] = [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::Stop];
 
-/// The request for a sample with one sound, below `prefix` (usually `/v1`). Texts around the sound
-/// become the field `prompt`.
+/// The request for a sample with one sound. Texts around the sound become the field `prompt`.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if the sample has no sound or more than one, or the API has no field
@@ -213,7 +211,7 @@ pub fn decode(
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
     if data == b"[DONE]" {
-        reply.end(events);
+        end(&mut reply.ended, events);
         return Ok(());
     }
     let event: Event = match parse(data) {
@@ -243,13 +241,12 @@ pub fn decode(
                 events.extend(text.map(|text| Meaning::Text(Output::text(text))));
             }
             events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
-            reply.end(events);
+            end(&mut reply.ended, events);
         }
         // A speaker's text, again and with its times.
         (Some("transcript.text.segment"), _) => {}
         (Some("error"), _) => {
-            let own = event.error.filter(|error| error.get() != "null");
-            events.push(failure(own.map_or(data, |error| error.get().as_bytes())));
+            events.push(failure(event.error.map_or(data, |error| error.get().as_bytes())));
         }
         (_, Some(text)) if !reply.streaming => {
             events.push(Meaning::Text(Output::text(text)));
@@ -264,13 +261,6 @@ impl Reply {
     /// A reply that has not begun.
     pub fn begin(streaming: bool) -> Self {
         Reply { streaming, ..Reply::default() }
-    }
-
-    fn end(&mut self, events: &mut Vec<Meaning>) {
-        if !self.ended {
-            events.push(Meaning::End);
-            self.ended = true;
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::dialect::explain;
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
 use super::super::counts::Metrics;
-use super::super::{failure, not_a_chunk, parse, pooled};
+use super::super::{end, failure, not_a_chunk, parse, pooled};
 
 /// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ pub fn decode(
     }
     let event: Event = parse(data)?;
     let Some(kind) = event.kind.as_deref().or(frame.name) else {
-        match (event.error.filter(|error| error.get() != "null"), event.output) {
+        match (event.error, event.output) {
             (Some(error), _) => events.push(failure(error.get().as_bytes())),
             (None, Some(_)) => {
                 let whole: Response = parse(data)?;
@@ -142,11 +142,10 @@ pub fn decode(
                 response.status = kind.strip_prefix("response.").map(str::to_owned);
             }
             reply.finish(response, store, events)?;
-            reply.end(events);
+            end(&mut reply.ended, events);
         }
         "error" => {
-            let own = event.error.filter(|error| error.get() != "null");
-            events.push(failure(own.map_or(data, |error| error.get().as_bytes())));
+            events.push(failure(event.error.map_or(data, |error| error.get().as_bytes())));
         }
         "response.output_item.added" => {
             let item = event.item.map(|item| parse::<Value>(item.get().as_bytes()));
@@ -252,13 +251,6 @@ impl Reply {
         let reason = response.incomplete_details.and_then(|details| details.reason);
         events.push(Meaning::Finish(reason.unwrap_or(status)));
         Ok(())
-    }
-
-    fn end(&mut self, events: &mut Vec<Meaning>) {
-        if !self.ended {
-            events.push(Meaning::End);
-            self.ended = true;
-        }
     }
 }
 
