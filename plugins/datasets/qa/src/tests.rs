@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use runner_plugin::{Dataset, Error, Message, Part, Prompt, Role, Sample};
-use runner_plugin_testing::datasets::{self, asked, ids, rest as all};
+use runner_plugin_testing::datasets::{self, ids, rest as all};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -153,6 +153,14 @@ fn dataset(config: &str, files: Named) -> Qa {
     open(config, 7, files).expect("a dataset")
 }
 
+/// The text of a sample that is a text, or of its first message.
+fn text(sample: &Sample) -> &str {
+    match sample.prompt.messages().first().map(|message| &message.parts[..]) {
+        Some([Part::Text(text)]) => text,
+        _ => datasets::text(sample),
+    }
+}
+
 fn classes(config: &str) -> Vec<String> {
     let samples = all(&mut dataset(config, mmlu()), 50);
     let class = |sample: Sample| sample.class.expect("a class");
@@ -176,7 +184,7 @@ fn shuffled_questions_keep_their_examples() {
     assert_ne!(ids(&in_order), ids(&shuffled));
     for sample in &shuffled {
         let same = in_order.iter().find(|other| other.id == sample.id);
-        assert_eq!(asked(sample), asked(same.expect("the same question")));
+        assert_eq!(text(sample), text(same.expect("the same question")));
     }
 }
 
@@ -197,7 +205,7 @@ fn questions_for_warm_up_are_none_that_are_measured() {
         let texts = spare.iter().chain(&measured);
         let texts: HashSet<_> = texts.map(|sample| format!("{:?}", sample.prompt)).collect();
         assert_eq!(texts.len(), 117);
-        assert!(asked(&spare[59]).starts_with("Warm-up 60.\n\n"));
+        assert!(text(&spare[59]).starts_with("Warm-up 60.\n\n"));
         assert!(spare.iter().all(|sample| sample.reference.is_none()));
     }
 }
@@ -225,7 +233,7 @@ fn subjects_and_limits_choose() {
 #[test]
 fn the_seeds_change_the_draws() {
     let first =
-        |config: &str, files: Named| asked(&all(&mut dataset(config, files), 10)[1]).to_owned();
+        |config: &str, files: Named| text(&all(&mut dataset(config, files), 10)[1]).to_owned();
     assert_ne!(
         first(r#"{"task": "gsm8k"}"#, gsm8k()),
         first(r#"{"task": "gsm8k", "examples-seed": 1}"#, gsm8k())
