@@ -4,7 +4,7 @@
 
 use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::{
-    Backend, Body, Call, Control, Earlier, Error, Frame, Framing, Head, Meaning, Request, Sample,
+    Backend, Call, Control, Earlier, Error, Frame, Framing, Head, Meaning, Request, Sample,
     Settings, check_prefix,
 };
 use schemars::JsonSchema;
@@ -61,27 +61,6 @@ impl Default for Config {
 pub struct OpenAi(Config);
 
 impl OpenAi {
-    /// The body on the route in use, without this server's additions to the API.
-    fn body(
-        &self,
-        sample: &Sample,
-        settings: &Settings,
-        earlier: Option<&Earlier>,
-    ) -> Result<Body, Error> {
-        let config = &self.0;
-        let limit = config.max_tokens_field.as_deref();
-        let limit = limit.unwrap_or(config.route.limit());
-        if config.route == openai::Route::Responses {
-            let fields = responses::Fields { limit, further: &[], store: config.store };
-            return responses::body(sample, settings, &fields, earlier);
-        }
-        let mut body = openai::standard_body(config.route, limit, sample, settings)?;
-        if !config.include_usage {
-            body.remove("stream_options");
-        }
-        Ok(body)
-    }
-
     fn request(
         &self,
         sample: &Sample,
@@ -92,10 +71,11 @@ impl OpenAi {
         if let Some(request) = openai::pooling(&config.prefix, sample, settings)? {
             return Ok(request);
         }
+        let limit = config.max_tokens_field.as_deref();
         if config.route == openai::Route::Transcriptions {
             let fields = transcriptions::Fields {
                 format: config.response_format,
-                limit: config.max_tokens_field.as_deref(),
+                limit,
                 samples: false,
                 usage: None,
             };
@@ -104,7 +84,16 @@ impl OpenAi {
         if config.route == openai::Route::Speech {
             return speech::request(&config.prefix, sample, settings, &config.speech, false);
         }
-        let mut body = self.body(sample, settings, earlier)?;
+        let limit = limit.unwrap_or(config.route.limit());
+        let mut body = if config.route == openai::Route::Responses {
+            let fields = responses::Fields { limit, further: &[], store: config.store };
+            responses::body(sample, settings, &fields, earlier)?
+        } else {
+            openai::standard_body(config.route, limit, sample, settings)?
+        };
+        if !config.include_usage {
+            body.remove("stream_options");
+        }
         if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
             body.set(field, true);
         }

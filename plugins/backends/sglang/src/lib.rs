@@ -99,9 +99,7 @@ impl Sglang {
     ) -> Result<Request, Error> {
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         body.set("ignore_eos", settings.ignore_eos);
-        if let Some(minimum) = self.minimum(sample, settings) {
-            body.set("min_tokens", minimum);
-        }
+        body.set_some("min_tokens", self.minimum(sample, settings));
         settings.lay_over(&mut body, sample)?;
         Ok(Request::json(format!("/v1{}", route.path()), &body))
     }

@@ -5,8 +5,8 @@ use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transc
 use runner_plugin::dialect::prometheus;
 use runner_plugin::serde_json::json;
 use runner_plugin::{
-    Backend, Body, Call, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning,
-    Reading, Request,
+    Backend, Call, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Reading,
+    Request,
 };
 use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
@@ -62,26 +62,6 @@ pub struct Vllm(Config);
 const FURTHER: [&str; 4] = ["top_k", "repetition_penalty", "seed", "stop"];
 
 impl Vllm {
-    /// The body on the OpenAI routes other than responses.
-    fn body(&self, sample: &Sample, settings: &Settings) -> Result<Body, Error> {
-        let route = self.0.route;
-        let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
-        if settings.streaming && self.0.continuous_usage {
-            let options = json!({"include_usage": true, "continuous_usage_stats": true});
-            body.set("stream_options", options);
-        }
-        if settings.ignore_eos {
-            body.set("ignore_eos", true);
-            if self.0.min_tokens {
-                body.set_some("min_tokens", settings.output_tokens_for(sample));
-            }
-        }
-        if self.0.return_token_ids {
-            body.set("return_token_ids", true);
-        }
-        Ok(body)
-    }
-
     fn request(
         &self,
         sample: &Sample,
@@ -107,21 +87,26 @@ impl Vllm {
             // vLLM-Omni's `vllm_omni/entrypoints/openai/protocol/audio.py`.
             return speech::request("/v1", sample, settings, &self.0.speech, true);
         }
-        let mut body = match route {
-            openai::Route::Responses => {
-                let fields = responses::Fields {
-                    limit: route.limit(),
-                    further: &FURTHER,
-                    store: self.0.store,
-                };
-                let mut body = responses::body(sample, settings, &fields, earlier)?;
-                if settings.ignore_eos {
-                    body.set("ignore_eos", true);
-                }
-                body
-            }
-            _ => self.body(sample, settings)?,
+        let limit = route.limit();
+        let mut body = if route == openai::Route::Responses {
+            let fields = responses::Fields { limit, further: &FURTHER, store: self.0.store };
+            responses::body(sample, settings, &fields, earlier)?
+        } else {
+            openai::standard_body(route, limit, sample, settings)?
         };
+        if settings.streaming && self.0.continuous_usage {
+            let options = json!({"include_usage": true, "continuous_usage_stats": true});
+            body.set("stream_options", options);
+        }
+        if settings.ignore_eos {
+            body.set("ignore_eos", true);
+            if self.0.min_tokens {
+                body.set_some("min_tokens", settings.output_tokens_for(sample));
+            }
+        }
+        if self.0.return_token_ids {
+            body.set("return_token_ids", true);
+        }
         settings.lay_over(&mut body, sample)?;
         Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
