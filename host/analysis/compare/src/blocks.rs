@@ -353,7 +353,7 @@ fn load(run: &Run, requests: f64) -> Option<f64> {
     by_rate.then(|| 1.0 / requests.sqrt())
 }
 
-/// The metrics of the figures, each once; those of sessions span several blocks and are left out.
+/// The metrics of the figures, each once. Metrics of sessions span several blocks and are left out.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     let of_requests = metric::CATALOGUE.iter().filter(|metric| metric.of != Of::Session);
     of_requests.filter(|metric| {

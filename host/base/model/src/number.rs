@@ -107,7 +107,7 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// A step of 1, 2, 2.5 or 5 times a power of ten, of which about a given number fit the span.
+/// A step of 1, 2, 2.5 or 5 times a power of ten that fits the span about a given number of times.
 pub fn round_step(span: f64, about: usize) -> f64 {
     let raw = span / about.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {

@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(slow_start(&stalled), None);
         assert_eq!(slow_start(&slices(1, 10, 2.0)[..40]), None);
         assert_eq!(slow_start(&[]), None);
-        // Prompts whose beginnings are not kept yet take time that steps without prompts do not. Where
-        // nearly every step reads one, nothing tells the two apart.
+        // Prompts whose beginnings are not kept yet take time that steps without prompts do not.
+        // Where nearly every step reads one, nothing tells the two apart.
         let mut filling = slices(1, 0, 1.0);
         for slice in &mut filling[..40] {
             slice.seconds *= 2.0;

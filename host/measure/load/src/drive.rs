@@ -199,8 +199,8 @@ const FRAMING: Framing = Framing::EventStream;
 const REFUSED: u16 = 300;
 
 impl<C: Connect + Clone + 'static> Worker<C> {
-    /// Opens a WebSocket, sends these messages and those that decoding demands, and reads the
-    /// server's. Puts the instant of each send into `inputs`.
+    /// Opens a WebSocket, sends these messages and the messages that decoding demands, and reads
+    /// the server's. Puts the instant of each send into `inputs`.
     async fn converse(
         &self,
         pool: &Rc<Pool<C>>,

@@ -439,7 +439,7 @@ impl<'a> Files<'a> {
         self.mistakes.push(Mistake { path: self.store.place(file), what: what.into() });
     }
 
-    /// Records a mistake because of which there is no result.
+    /// Records a mistake that leaves no result.
     pub fn refuse<T>(&mut self, file: &str, what: impl Into<String>) -> Option<T> {
         self.mistake(file, what);
         None

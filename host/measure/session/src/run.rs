@@ -266,7 +266,8 @@ struct Running<'r> {
 }
 
 impl<'r> Running<'r> {
-    /// Opens the plugins, and starts the threads behind the workers, at most so many that decode.
+    /// Opens the plugins, and starts the threads behind the workers. `decoders` bounds the threads
+    /// that decode.
     fn start(
         setup: Setup<'r>,
         (workers, decoders): (usize, usize),

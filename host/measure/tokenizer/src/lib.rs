@@ -150,7 +150,7 @@ impl Tokenizer {
         &self.facts
     }
 
-    /// Token ids of each text; with `special`, those that the model puts around a text too.
+    /// Token ids of each text; with `special`, also the tokens that the model puts around a text.
     pub fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         match &self.model {
             Model::Bytes => {

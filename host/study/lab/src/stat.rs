@@ -134,7 +134,7 @@ pub struct Noise {
 pub const MOST_ROUNDS: u32 = 100;
 
 impl Noise {
-    /// The true gain, in percent, that a stage of so many rounds shows in nine of ten cases.
+    /// The true gain, in percent, that a stage of a number of rounds shows in nine of ten cases.
     pub fn detectable(&self, rounds: u32) -> f64 {
         percent(self.needed(rounds, self.freedom))
     }

@@ -123,7 +123,7 @@ fn arrival_of(
     }
 }
 
-/// A ramp over its own time, else over the run: its duration, or until so many requests are due.
+/// A ramp over its own time, else over the run: its duration, or until all its requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
     let [from, to] = [&ramp.from, &ramp.to].map(|end| value(end).unwrap_or(0.0));
     let shape = ramp.shape();

@@ -177,7 +177,7 @@ impl Member {
         Reporter(self.live.clone())
     }
 
-    /// Sets the one file to which the recorder writes, or will write, and sends it as it grows.
+    /// Sets the file to which the recorder writes, or will write, and sends it as it grows.
     pub fn records(&self, path: &Path) {
         self.command(Command::Records(path.to_owned()));
     }

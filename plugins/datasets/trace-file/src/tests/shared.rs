@@ -7,7 +7,7 @@ use super::{TRACES, open_with, rest, text, trace};
 use crate::config::Form;
 use crate::words::Words;
 
-/// Words of a space and two letters, of which many pairs have a token. Ids: special 0, letters,
+/// Words of a space and two letters; many pairs of them have a token. Ids: special 0, letters,
 /// words, pairs. With `bare`, a space is put before every text, and left out at its beginning.
 #[derive(Clone, Copy)]
 struct Merging {

@@ -56,8 +56,8 @@ impl Incoming for Reading {
 }
 
 impl Reading {
-    /// Sends these messages and those that decoding demands, and reports the server's messages.
-    /// Puts the instant of each send into `inputs`.
+    /// Sends these messages and the messages that decoding demands, and reports the server's. Puts
+    /// the instant of each send into `inputs`.
     pub async fn converse<Io: ByteStream>(
         self,
         socket: WebSocket<Io>,
