@@ -35,7 +35,7 @@ pub(super) const NEVER: &str = "it waits for something that never happens in the
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// The engine that runs components with these imports: all share one, except components of WASI 0.3.
+/// The engine that runs components with these imports. All share one, but components of WASI 0.3.
 pub fn engine(imports: &[String]) -> &'static Engine {
     if imports.iter().any(|name| name.starts_with("wasi:") && name.contains("@0.3.")) {
         concurrent_engine()

@@ -431,7 +431,7 @@ impl Phases<'_> {
         }
     }
 
-    /// The least busy worker for a request; for a conversation always the worker with its connection.
+    /// The least busy worker for a request; for a conversation, the worker with its connection.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
             Some(session) if self.run.plan.connection.reuse == Reuse::Session => {

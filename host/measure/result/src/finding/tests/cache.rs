@@ -3,8 +3,8 @@ use crate::summary::cache::Cache;
 use crate::summary::server::{Figure, Server, TargetMetrics};
 use model::session::Cache as Policy;
 
-/// The cache of ten requests with 1,000 tokens and this number of reusable tokens. The server counts
-/// `server` tokens of each prompt.
+/// The cache of ten requests with 1,000 tokens and this number of reusable tokens. The server
+/// counts `server` tokens of each prompt.
 fn cache(policy: Policy, reusable: u32, server: u32, cached: Option<u32>) -> Cache {
     let mut cache = Cache { policy, page: 16, ..Cache::default() };
     (0..10).for_each(|_| cache.add(1000, reusable, cached.map(|cached| (server, cached))));
