@@ -356,7 +356,8 @@ mod tests {
         let control = Control { share, unexplained, effect, added: 0.0, uneven: 0.0, slope: 60.0 };
         let run = Counted { control: Some(control), ..counted(2908, 4, 1.0) };
         let text = decide_at(0.001, &[run]).to_string();
-        let share = "4 of 2908 requests are bad: in the long run 4.380 % by simulation, limit 1 %";
+        let share =
+            "4 of 2908 requests are bad: expected in the long run 4.380 % (simulated), limit 1 %";
         assert!(text.contains(share), "{text}");
     }
 

@@ -144,7 +144,7 @@ impl fmt::Display for Decided {
             format!("{}: {} of {} requests are bad", own.limit, own.bad, own.requests)
         };
         let long_run = |own: &Stated| {
-            Some(format!("in the long run {} by simulation", percent(own.long_run?)))
+            Some(format!("expected in the long run {} (simulated)", percent(own.long_run?)))
         };
         let missed = |own: &Stated| {
             let share = own.bad as f64 / own.requests.max(1) as f64;
@@ -159,7 +159,7 @@ impl fmt::Display for Decided {
                 });
                 write!(f, "passed: {}", each.collect::<Vec<_>>().join("; "))
             }
-            Decision::Below => write!(f, "passed, by the runs at all loads: {}", all_missed()),
+            Decision::Below => write!(f, "passed, judged from all runs together: {}", all_missed()),
             Decision::Fail { why } => match why {
                 Failure::Misses(place) => {
                     let Some(own) = self.limits.get(*place) else { return f.write_str("failed") };
@@ -179,7 +179,9 @@ impl fmt::Display for Decided {
                     alarm.fourth_quarter,
                     alarm.chance
                 ),
-                Failure::Above => write!(f, "failed, by the runs at all loads: {}", all_missed()),
+                Failure::Above => {
+                    write!(f, "failed, judged from all runs together: {}", all_missed())
+                }
             },
             Decision::Undecided { why, more } => {
                 let few_loads = matches!(why, Doubt::FewLoads(_));
@@ -195,7 +197,7 @@ impl fmt::Display for Decided {
                     Doubt::Within => {
                         return write!(
                             f,
-                            "undecided, too near the highest load that holds: {}",
+                            "undecided, between a load that holds and a load that fails: {}",
                             all_missed()
                         );
                     }

@@ -113,7 +113,7 @@ fn sure(page: &mut Document, summary: &Summary) {
     if !table.rows.is_empty() {
         page.heading(3, "How sure: the average of many runs (95 %)");
         page.table(table);
-        page.remark(sure::NOTE);
+        page.remark(format!("{}; {}", sure::LEGEND, sure::NOTE));
     }
 }
 

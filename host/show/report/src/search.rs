@@ -21,7 +21,7 @@ use search::{Answer, Load, Probe, Purpose, Search};
 pub use page::page;
 
 /// The meaning of a share in the long run.
-const BY_SIMULATION: &str = "by simulation: the share in a long run at this load, which is this run's share without the luck of its requests";
+const SIMULATED: &str = "simulated: the share expected in a long run at this load; the requests of a short run happen to be easy or hard";
 
 pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
@@ -42,7 +42,7 @@ pub fn text(answer: &Answer) -> String {
         }
     }
     if answer.levels.iter().flat_map(|level| &level.tiers).any(Decided::is_simulated) {
-        let _ = writeln!(text, "{BY_SIMULATION}");
+        let _ = writeln!(text, "{SIMULATED}");
     }
     let away = (answer.levels.iter())
         .flat_map(|level| level.little.iter().map(move |little| (level.at, little)))

@@ -13,7 +13,10 @@ pub(crate) const TITLE: &str = "How Sure: Average of Many Runs (95 %)";
 pub(crate) const COLUMNS: [&str; 3] = ["this run", "same seed", "new seed"];
 
 /// The meaning of the columns.
-pub(crate) const NOTE: &str = "same seed: these requests again, at a pace that differs by ± 3.9 % from run to run (assumed; near capacity, latency differs by more); new seed: other requests of this kind as well; unknown: repeats show it (--repeat 3 --same-requests); one further run may lie outside a range";
+pub(crate) const LEGEND: &str = "same seed: these requests again; new seed: other requests of this kind; assumed: the usual difference from run to run";
+
+/// The rest of their meaning.
+pub(crate) const NOTE: &str = "a server's pace is assumed to differ by ± 3.9 % from run to run; near capacity, latency differs by more; unknown: repeats show it (--repeat 3 --same-requests); one further run may lie outside a range";
 
 /// Runs that are enough for an interval of every figure.
 const ENOUGH: f64 = 3.0;
@@ -151,8 +154,9 @@ fn unless_full(summary: &Summary, bounds: Bounds) -> String {
 /// The runs that give an interval that one run does not show, and the time that they take.
 fn new_seeds(summary: &Summary) -> String {
     let seconds = summary.throughput.duration_s.map(|seconds| ENOUGH * seconds);
-    let time =
-        seconds.map_or(String::new(), |seconds| format!(" ({} in all)", roughly(seconds.max(1.0))));
+    let time = seconds.map_or(String::new(), |seconds| {
+        format!(" ({ENOUGH} runs, {})", roughly(seconds.max(1.0)))
+    });
     format!("needs --repeat {ENOUGH}{time}")
 }
 

@@ -283,6 +283,9 @@ fn sure_table(block: &mut Block, rows: &[Row]) {
     for row in rows {
         block.prose(&line(&row.name, row.cells.each_ref().map(String::as_str)));
     }
+    if !rows.is_empty() {
+        block.prose(sure::LEGEND);
+    }
 }
 
 fn plugins(block: &mut Block, summary: &Summary) {

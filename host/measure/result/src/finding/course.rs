@@ -72,7 +72,7 @@ pub(super) fn swing(summary: &Summary) -> Option<Finding> {
     let Swing { period_s, share, .. } = window.swing.filter(|swing| swing.share > WIDE)?;
     Some(Id::Swing.note(
         format!(
-            "output throughput oscillated with a period of {period_s:.1} s, by {:.0} % of its mean (standard deviation)",
+            "output throughput rose and fell every {period_s:.1} s (standard deviation {:.0} % of the mean)",
             share * 100.0
         ),
         "a mean over part of a period depends on which part it covers; users in lockstep, a scheduler or a garbage collector may be the cause",

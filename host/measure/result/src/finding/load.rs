@@ -68,8 +68,8 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
     let Sending { lasted, enough } = sending;
     sending.is_short().then(|| Id::ShortRun.note(
         format!(
-            "requests were sent for {lasted:.2} s, and P99 of the E2E latency is {:.2} s",
-            enough / TIMES
+            "requests were sent for only {lasted:.2} s, {:.1} times the P99 of the E2E latency: start and end weigh too much",
+            lasted * TIMES / enough
         ),
         "the server spends about one such latency filling and another draining, so the figures of a short run largely describe a server that is not yet or no longer loaded",
         &format!(

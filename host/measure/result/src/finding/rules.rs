@@ -435,12 +435,13 @@ pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
             let bounds = distribution.confidence?.mean?;
             let (low, high) = bounds.low.zip(bounds.high)?;
             let half = (high - low) / 2.0;
-            (half > ROUGH * distribution.mean).then(|| format!("{label} {low:.2} to {high:.2} ms"))
+            (half > ROUGH * distribution.mean)
+                .then(|| format!("{label} ± {:.0} %", 100.0 * half / distribution.mean))
         });
     let rough: Vec<String> = rough.collect();
     (!rough.is_empty()).then(|| Id::WideInterval.note(
-        format!("for other requests, some means are known only roughly (95 %): {}", rough.join(", ")),
-        "runs with other seeds have any mean of the interval; runs of the same seed differ by less",
+        format!("for other requests, some means are known only roughly: {}", rough.join(", ")),
+        "runs with other seeds may have any mean of the interval; runs of the same seed differ by less",
         "send more requests: four times as many halve the interval; repeats of the same requests do not narrow it",
     ))
 }

@@ -127,7 +127,7 @@ pub(super) fn steady(
     let shortest = SHORTEST.max(SHORTEST_SHARE * run);
     if duration_s < shortest {
         return Err(SteadyState::Absent(format!(
-            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s is too short to judge"
+            "{at_least} or more requests were in flight for {duration_s:.2} s, and at least {shortest:.2} s are needed"
         )));
     }
     Ok((
