@@ -369,6 +369,7 @@ impl Figures {
     }
 }
 
+/// The interval, in seconds.
 #[derive(Clone, Copy)]
 struct Span {
     from: f64,

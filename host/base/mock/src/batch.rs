@@ -76,6 +76,7 @@ pub(super) struct Load {
     pub running: usize,
     pub waiting: usize,
     pub preemptions: u64,
+    /// Share of the KV cache in use.
     pub kv_usage: f64,
 }
 

@@ -122,6 +122,7 @@ impl Selection {
 pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,
     pub html: Option<u16>,
+    /// True if with a TCP reset.
     pub hang_up: Option<bool>,
     pub goodbye: bool,
     pub slow_headers: Duration,

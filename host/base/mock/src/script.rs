@@ -57,6 +57,7 @@ pub struct Script {
     pub reasoning_tokens: u32,
     pub reasoning_field: ReasoningField,
     pub role_chunk: RoleChunk,
+    /// The place where the OpenAI routes report token counts.
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,

@@ -35,6 +35,7 @@ pub struct Moment {
     /// Output tokens that the chunk's `usage` reports; without `delta` the chunk has no choice.
     pub usage: Option<u32>,
     pub comment: Option<String>,
+    /// Bytes as they stand here.
     pub raw: Option<String>,
     #[serde(default)]
     pub done: bool,

@@ -25,6 +25,7 @@ pub struct Truth {
     pub status: Option<u16>,
     /// Tokens of the prompt; absent if the request was not understood.
     pub prompt_tokens: Option<u32>,
+    /// The number of tokens that the answer was to have.
     pub output_tokens: Option<u32>,
     pub received: Nanos,
     /// The begin of its processing: later than `received` if it waited for a slot or a step.

@@ -102,6 +102,7 @@ pub struct Frames {
     at: Vec<Nanos>,
     /// The names of frames that have one, by position.
     names: Vec<(u32, String)>,
+    /// True if the last may be a piece of a frame.
     unfinished: bool,
 }
 

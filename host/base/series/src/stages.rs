@@ -88,6 +88,7 @@ struct Row {
     role: Role,
     /// Means that are added up; of several ways, the first whose metrics were all observed counts.
     ways: &'static [&'static [Times]],
+    /// True if the transfer is within these times.
     with_transfer: bool,
 }
 

@@ -46,6 +46,7 @@ struct Job {
     unread: u32,
     /// Tokens that it has in the KV cache, or will have when it enters the batch.
     held: u64,
+    /// Tokens to generate.
     left: u32,
     /// True if the step under way generates a token of it.
     generates: bool,

@@ -191,6 +191,7 @@ impl Blocks {
         self.sums[..self.layout.fills()].iter().map(|(_, count)| *count).sum()
     }
 
+    /// The share of the samples that are of the fill.
     pub(crate) fn fill_share(&self) -> f64 {
         let all: u64 = self.sums.iter().map(|(_, count)| *count).sum();
         self.fill_requests() as f64 / all.max(1) as f64

@@ -185,6 +185,7 @@ struct Observation {
     /// The logit from which on the curve may be as high as it likes. Where far more requests are
     /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
+    /// Degrees of freedom of the design effect.
     freedom: f64,
     uneven: f64,
     /// The slope of the control, and its weight.

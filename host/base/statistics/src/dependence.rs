@@ -98,6 +98,7 @@ pub fn correlation(values: &[f64]) -> f64 {
     products.sum::<f64>() / squares
 }
 
+/// True if a sum of squared distances is zero up to rounding.
 fn is_nothing(squares: f64, mean: f64, many: f64) -> bool {
     squares <= many * (mean * 1e-12).powi(2)
 }

@@ -75,6 +75,7 @@ impl StandardError {
 pub struct Estimate {
     pub interval: Interval,
     pub sure: StandardError,
+    /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// The standard deviation from run to run that is in the error beside the variation of a run's
     /// blocks, as a share of the figure.

@@ -55,7 +55,7 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
     let slices: Vec<Slice> = (0..slices.len()).map(|place| quiet(ahead(place))).collect();
     let (early, later) = slices.split_at(slices.len() / 4);
     let busy: Vec<&Slice> = later.iter().filter(|slice| slice.is_busy()).collect();
-    let line = line_through(&busy, QUIET)?;
+    let line = line_through(&busy)?;
     let ranges: Vec<(f64, f64)> = (1..QUIET)
         .filter_map(|term| Sorted::new(busy.iter().map(|slice| slice.terms()[term]).collect()))
         .map(|term| (term.percentile(FEW), term.max()))

@@ -39,9 +39,11 @@ pub struct Slice {
     pub tokens: f64,
     /// Requests that generated tokens, on average over its length.
     pub batch: f64,
+    /// Prompt tokens that were read.
     pub prompts: f64,
     /// Tokens of context that a step looked at, on average over its length.
     pub context: f64,
+    /// Answers that began.
     pub begun: f64,
     /// Answers that began after a prompt whose length no earlier prompt had. Some engines choose,
     /// compile or load a kernel for each length.
@@ -88,7 +90,9 @@ pub struct Steps {
     pub answer: f64,
     /// The part of it that each answer adds whose prompt has a new length.
     pub new_length: f64,
+    /// Mean seconds of a step.
     pub mean: f64,
+    /// Mean requests in the batch.
     pub batch: f64,
     /// Variance that noise adds per second, in seconds: over t seconds, it shifts later events by a
     /// time of variance `noise * t`.
@@ -110,7 +114,7 @@ impl Steps {
     /// autoregressive process ([`inflation`]).
     pub fn from_slices(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
-        let each: Vec<Point> = busy.iter().map(|slice| Point::from(*slice)).collect();
+        let each = points(&busy);
         let summed: Vec<Point> = each.chunks(SUMMED).map(Point::sum).collect();
         let lines = [(&each, QUIET), (&each, TERMS), (&summed, QUIET), (&summed, TERMS)];
         let rests = lines
@@ -174,10 +178,10 @@ impl Rest {
     }
 }
 
-/// The line of `terms` terms through slices that were always busy; `None` if they are too few.
-pub(crate) fn line_through(busy: &[&Slice], terms: usize) -> Option<[f64; TERMS]> {
-    let points = || busy.iter().map(|slice| Point::from(*slice)).collect::<Vec<_>>();
-    (busy.len() >= FEWEST).then(|| line(&points(), terms))
+/// The line for steps that read no prompt, through slices that were always busy; `None` if they are
+/// too few.
+pub(crate) fn line_through(busy: &[&Slice]) -> Option<[f64; TERMS]> {
+    (busy.len() >= FEWEST).then(|| line(&points(busy), QUIET))
 }
 
 /// A point of the line: a slice in which the engine always worked, or a sum of such slices.
@@ -195,6 +199,10 @@ impl From<&Slice> for Point {
         let terms = slice.terms().map(|term| steps * term);
         Point { seconds: slice.seconds, steps, terms }
     }
+}
+
+fn points(slices: &[&Slice]) -> Vec<Point> {
+    slices.iter().map(|slice| Point::from(*slice)).collect()
 }
 
 impl Point {

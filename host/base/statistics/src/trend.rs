@@ -7,6 +7,7 @@ use crate::moments::mean;
 pub struct Slope {
     /// The change of the value with each step.
     pub slope: f64,
+    /// The standard error of the slope, and its degrees of freedom.
     pub sure: StandardError,
 }
 

@@ -99,7 +99,7 @@ impl Fit {
             .zip(&parts)
             .map(|((round, effect), part)| (*round, effect, *part))
             .collect();
-        // Effects are told from their part's mean, so a trial's own is its level over all rounds.
+        // An effect is a distance from the part's mean, a trial's effect its level over all rounds.
         let centre = |part: usize| {
             let of = rounds.iter().filter(|(.., own)| *own == part);
             let of: Vec<f64> = of.map(|(_, effect, _)| *effect).collect();

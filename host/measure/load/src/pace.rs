@@ -102,8 +102,8 @@ const GLANCE: Nanos = Nanos(1_000_000);
 /// loop a request is due when its user's slot came free and the user has thought.
 ///
 /// Items that were due before the end and found no slot are handed on as not sent, so the record
-/// shows the missing load. Once it is told to stop it draws no further item, as there may be
-/// millions, and returns the number of due requests that it did not hand on.
+/// shows the missing load. After the signal to stop, the pacer draws no further item, as there may
+/// be millions, and returns the number of due requests that it did not hand on.
 pub async fn pace<Item>(
     clock: &Clock,
     signal: &Signal,

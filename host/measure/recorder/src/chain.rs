@@ -6,6 +6,7 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
+/// Tokens of a block.
 pub(crate) const BLOCK: usize = 64;
 /// Bits of an id, which every reader of JSON keeps.
 const ID_BITS: u32 = 53;

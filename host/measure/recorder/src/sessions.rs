@@ -44,6 +44,7 @@ pub(crate) struct Place {
 /// An exchange that the next request may repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeated {
+    /// Tokens of the prompt and of the answer.
     pub(crate) tokens: u32,
     pub(crate) answer: Digest,
 }

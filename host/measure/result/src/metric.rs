@@ -88,6 +88,7 @@ pub enum Unit {
     TokensPerEvent,
     /// Tokens to a step of the model.
     TokensPerStep,
+    /// A share, from 0 to 1.
     Share,
     /// A duration over another one.
     Ratio,

@@ -31,6 +31,7 @@ pub struct Pages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reuse {
     pub tokens: u32,
+    /// Tokens of pages that were computed before.
     pub cached: u32,
 }
 

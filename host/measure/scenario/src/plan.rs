@@ -439,7 +439,7 @@ impl Load {
     }
 
     /// The number of requests of a warm-up wave that looks like this load: the most in flight; at a
-    /// rate, the requests of five seconds; else those that come at once.
+    /// rate, the requests of five seconds; else the requests that come at once.
     pub fn wave(&self) -> u32 {
         const SECONDS: f64 = 5.0;
         const AT_ONCE: u64 = 1000;

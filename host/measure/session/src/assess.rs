@@ -45,7 +45,7 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
 }
 
 /// Has scorers judge the answered exchanges of a saved run. `counted` are the tokens of the answers
-/// by this side's tokenizer, which scorers are told if the server does not say.
+/// by this side's tokenizer. Scorers get them if the server does not report its own.
 pub fn judge_again<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     counted: Column<u32>,

@@ -28,6 +28,7 @@ use scenario::plan::Plan;
 const RENEWED_AT: f64 = 0.8;
 /// The shortest and the longest pause between two renewals.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// The pause before a token is renewed again because it was refused.
 const REFUSED_AGAIN: Duration = Duration::from_secs(1);
 const WAITING: usize = 64;
 

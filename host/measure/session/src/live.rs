@@ -360,6 +360,7 @@ impl DueCount {
     }
 }
 
+/// The number of seconds that are kept.
 pub const KEPT: usize = 600;
 
 /// The minimum length of a second: snapshots do not come exactly on the second.

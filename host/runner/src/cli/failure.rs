@@ -183,17 +183,17 @@ impl From<Faults> for Failure {
     }
 }
 
-/// Makes errors into failures: an error that only passes on one of the named causes is that cause's
-/// failure, and the others have an exit code, which some kinds replace.
+/// Makes errors into failures. An error that only passes on a named cause is the failure of that
+/// cause. Each kind has an exit code; the code after `=>` is for all kinds that are not named.
 macro_rules! exits {
-    ($($Error:ident $(($($Cause:ident),+))? => $usual:ident { $($kind:pat => $exit:ident,)* })+) => {
+    ($($Error:ident $(($($Cause:ident),+))? $(=> $usual:ident)? { $($kind:pat => $exit:ident,)* })+) => {
         $(impl From<$Error> for $crate::cli::failure::Failure {
             fn from(error: $Error) -> Self {
                 use $crate::cli::failure::{Exit, Failure};
                 match error {
                     $($($Error::$Cause(cause) => cause.into(),)+)?
                     $(error @ $kind => Failure::new(Exit::$exit, error),)*
-                    error => Failure::new(Exit::$usual, error),
+                    $(error => Failure::new(Exit::$usual, error),)?
                 }
             }
         })+
@@ -214,15 +214,18 @@ exits! {
         | AuthorError::Encode { .. } => Plugin,
         AuthorError::NoTemplate { .. } => CommandLine,
     }
-    DialError => Target { DialError::Trust(_) => Input, }
+    DialError {
+        DialError::Unknown { .. } | DialError::UnknownHost { .. } => Target,
+        DialError::Trust(_) => Input,
+    }
     RecordError => Input {}
     FolderError => Input {}
     NoLease(Plugin) => Target {}
     PreflightError(Plugin, Faults, Lease) => Target {
         PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => Input,
     }
-    CheckError(Preflight) => Bug {}
-    NotMeasured(Ended, Folder) => Input {}
+    CheckError(Preflight) { CheckError::Runtime(_) => Bug, }
+    NotMeasured(Ended, Folder) { NotMeasured::Input { .. } => Input, }
 }
 
 impl From<BeginError> for Failure {

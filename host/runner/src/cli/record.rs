@@ -282,9 +282,10 @@ fn system(cause: std::io::Error) -> Failure {
 }
 
 exits! {
-    RecordingError(Plugin) => Input {
+    RecordingError(Plugin) {
         RecordingError::NoForm(_) => Plugin,
         RecordingError::Random(_) | RecordingError::System(_) => Bug,
+        RecordingError::File { .. } | RecordingError::Log { .. } | RecordingError::Trust(_) => Input,
     }
     RowsError => Input {}
 }

@@ -30,6 +30,7 @@ pub const SUCCESS: &str = "requests.success-share >= 99%";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     pub measure: Figure,
+    /// True if the figure is to be high.
     pub is_maximized: bool,
     pub constraints: Vec<Constraint>,
     pub pareto: [Figure; 2],

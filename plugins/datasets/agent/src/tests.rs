@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use runner_plugin::{Dataset, Error, Part, Point, Prompt, Role, Sample, Tokenizer};
-use runner_plugin_testing::datasets::{self, damage, first as all, mistake, said, shown};
+use runner_plugin_testing::datasets::{self, damage, first as all, message_line, mistake, shown};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -329,14 +329,14 @@ fn a_long_history_becomes_a_summary() {
             ".c2/0 main 20",
         ]
     );
-    let question = said(&samples[3].prompt.messages()[0]);
+    let question = message_line(&samples[3].prompt.messages()[0]);
     assert!(
         question.ends_with(
             "Summarise this conversation so far, with everything that is needed to go on."
         )
     );
     assert_eq!(
-        samples[4].prompt.messages().iter().map(said).collect::<Vec<_>>(),
+        samples[4].prompt.messages().iter().map(message_line).collect::<Vec<_>>(),
         ["User: Summary of the work so far:\n + <agent-000001/3> + \n\nGo on with it."]
     );
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use runner_plugin::{Dataset, Error, Prompt, Tokenizer, Treatment};
 use runner_plugin_testing::datasets::{
-    self, cases, check_samples, damage, first as all, invalid_config, invalid_input, mistake, said,
-    shown,
+    self, cases, check_samples, damage, first as all, invalid_config, invalid_input, message_line,
+    mistake, shown,
 };
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -152,13 +152,13 @@ fn synthetic_conversations_have_the_requested_lengths() {
             Prompt::Messages(messages) => {
                 roots += 1;
                 assert!(sample.after.is_empty() && messages.len() == 2);
-                systems.insert(said(&messages[0]));
+                systems.insert(message_line(&messages[0]));
                 // The two texts, and the token that the model puts before them.
                 assert_eq!(tokens, 30 + 12 + 1, "{}", shown(sample));
             }
             _ => assert!((4..=20).contains(&tokens), "{}", shown(sample)),
         }
-        let answer = sample.recorded_answer.as_ref().map(said).expect("an answer");
+        let answer = sample.recorded_answer.as_ref().map(message_line).expect("an answer");
         let answer = answer.trim_start_matches("Assistant: ").to_owned();
         assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
     }
@@ -231,8 +231,8 @@ fn rows_of_whole_conversations_are_not_added_up() {
         let shown: Vec<_> = samples
             .iter()
             .map(|sample| {
-                let new: Vec<_> = sample.prompt.messages().iter().map(said).collect();
-                let answer = sample.recorded_answer.as_ref().map(said);
+                let new: Vec<_> = sample.prompt.messages().iter().map(message_line).collect();
+                let answer = sample.recorded_answer.as_ref().map(message_line);
                 format!("{} {} > {}", sample.id, new.join("+"), answer.unwrap_or_default())
             })
             .collect();

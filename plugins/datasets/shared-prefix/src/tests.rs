@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use runner_plugin::{Dataset, Dependency, Error, Message, Part, Prompt, Role, Sample, Tokenizer};
-use runner_plugin_testing::datasets::{self, asked, cases, first, invalid_config};
+use runner_plugin_testing::datasets::{self, cases, first, invalid_config, prompt_text};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 use serde::Deserialize;
@@ -30,11 +30,11 @@ fn prompt_json(sample: &Sample) -> serde_json::Value {
     match &sample.prompt {
         Prompt::Text(text) => text.as_str().into(),
         Prompt::Tokens(ids) => ids.clone().into(),
-        conversation => said_by(conversation.messages()),
+        conversation => only_text(conversation.messages()),
     }
 }
 
-fn said_by(messages: &[Message]) -> serde_json::Value {
+fn only_text(messages: &[Message]) -> serde_json::Value {
     match messages {
         [message] if message.role == Role::User => match &message.parts[..] {
             [Part::Text(text)] => text.as_str().into(),
@@ -206,7 +206,7 @@ fn turns_of_a_conversation_follow_each_other() {
             assert_eq!(turn.session, format!("shared-prefix-{:06}", number + 1));
             assert_eq!(turn.index, index);
             assert_eq!(sample.id, format!("{}-{index}", turn.session));
-            let tokens = ids(asked(sample)).len() as u32;
+            let tokens = ids(prompt_text(sample)).len() as u32;
             // The tokenizer puts a token before a whole text.
             assert_eq!(sample.input_tokens, Some(tokens + u32::from(index == 0)));
             match &sample.prompt {
@@ -233,7 +233,7 @@ fn prompts_of_the_runner_have_the_requested_tokens() {
     let mut heads = BTreeMap::<Vec<u32>, u32>::new();
     let mut lengths = BTreeSet::new();
     for sample in &samples {
-        let ids = ids(asked(sample));
+        let ids = ids(prompt_text(sample));
         assert_eq!(sample.input_tokens, Some(ids.len() as u32 + 1));
         lengths.insert(ids.len());
         *heads.entry(ids[..41].to_vec()).or_default() += 1;
@@ -245,7 +245,7 @@ fn prompts_of_the_runner_have_the_requested_tokens() {
     // No sequence depends on the number of sequences. Without a shuffle the prefixes take turns.
     let config = r#"{"algorithm": "runner", "groups": 3, "prefix-len": 5, "question-len": 5, "shuffle": false}"#;
     let samples = first(&mut opened(config, 3, None), 9, 4);
-    let heads: Vec<_> = samples.iter().map(|each| ids(asked(each))[..5].to_vec()).collect();
+    let heads: Vec<_> = samples.iter().map(|each| ids(prompt_text(each))[..5].to_vec()).collect();
     assert_eq!(heads[..3], heads[3..6]);
     assert_eq!(heads[..3], heads[6..]);
     assert_ne!(heads[0], heads[1]);
@@ -257,7 +257,7 @@ fn zipf_makes_the_first_prefix_the_most_frequent() {
         r#"{"algorithm": "runner", "groups": 8, "zipf": 1.5, "prefix-len": 9, "question-len": 4}"#;
     let mut counts = BTreeMap::<Vec<u32>, u32>::new();
     for sample in first(&mut opened(config, 3, None), 1000, 100) {
-        *counts.entry(ids(asked(&sample))[..9].to_vec()).or_default() += 1;
+        *counts.entry(ids(prompt_text(&sample))[..9].to_vec()).or_default() += 1;
     }
     let mut counts: Vec<u32> = counts.into_values().collect();
     counts.sort_unstable_by(|one, other| other.cmp(one));
@@ -277,7 +277,7 @@ fn the_stand_in_gives_one_character_per_token() {
         let samples = first(&mut dataset, 8, 3);
         assert_eq!(samples.len(), 8);
         for sample in samples.iter().chain(&dataset.spare(2).expect("spare samples")) {
-            let text = asked(sample);
+            let text = prompt_text(sample);
             assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
             assert_eq!((sample.input_tokens, text.len()), (Some(60), 60), "{config}");
         }

@@ -7,7 +7,7 @@ mod shared;
 mod wrong;
 
 use runner_plugin::{Dataset, Error, Sample, Tokenizer};
-use runner_plugin_testing::datasets::{self, asked as text, ids, rest};
+use runner_plugin_testing::datasets::{self, ids, prompt_text as text, rest};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 

@@ -25,8 +25,8 @@ fn judged(instructions: &[(&str, Value)], output: &str) -> Value {
 #[test]
 fn instructions_with_random_arguments_are_not_judged_and_have_no_share() {
     let id = "length_constraints:nth_paragraph_first_word";
-    let given = json!({"num_paragraphs": 2, "nth_paragraph": 3, "first_word": "x"});
-    assert_eq!(judged(&[(id, given)], "x"), json!({"ifeval-unjudged": 1.0}));
+    let arguments = json!({"num_paragraphs": 2, "nth_paragraph": 3, "first_word": "x"});
+    assert_eq!(judged(&[(id, arguments)], "x"), json!({"ifeval-unjudged": 1.0}));
     let mut scorer: IfEval = open(&json!({})).unwrap();
     assert_eq!(scorer.finish().unwrap(), []);
 }

@@ -64,7 +64,7 @@ pub fn read(dataset: &mut impl Dataset, limit: u32) -> Result<Vec<Sample>, Error
 }
 
 /// A message in a line: its role, its parts and its further fields.
-pub fn said(message: &Message) -> String {
+pub fn message_line(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
         Part::Answer(of) => format!("<{of}>"),
@@ -91,8 +91,8 @@ pub fn shown(sample: &Sample) -> String {
         format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
     });
     let after: String = after.collect();
-    let messages: Vec<String> = sample.prompt.messages().iter().map(said).collect();
-    let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+    let messages: Vec<String> = sample.prompt.messages().iter().map(message_line).collect();
+    let answer = sample.recorded_answer.as_ref().map(message_line).unwrap_or_default();
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
         "{}{parent}{after} | {} | {answer} | {}>{}{}",
@@ -113,7 +113,7 @@ pub fn text(sample: &Sample) -> &str {
 }
 
 /// The text of a sample that is a text, or of its last message.
-pub fn asked(sample: &Sample) -> &str {
+pub fn prompt_text(sample: &Sample) -> &str {
     match sample.prompt.messages().last().map(|message| &message.parts[..]) {
         Some([Part::Text(text)]) => text,
         _ => text(sample),

@@ -279,6 +279,7 @@ impl Account {
         each(self.came.served.or(self.came.output), self.came.answered)
     }
 
+    /// Mean tokens of a prompt.
     pub(super) fn input_each(&self) -> Option<f64> {
         each(self.came.input, self.came.answered)
     }

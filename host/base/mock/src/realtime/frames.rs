@@ -31,6 +31,7 @@ pub(super) struct Writer<Io> {
     io: Io,
     /// The most bytes of a frame; longer messages have several.
     split: usize,
+    /// True if a ping goes before every message.
     pings: bool,
     is_closed: bool,
 }

@@ -84,6 +84,7 @@ pub struct WebSocket<Io: ByteStream> {
     unwritable: Option<String>,
     /// True if either side has closed it, or it broke.
     is_over: bool,
+    /// Bytes that came since the last whole message.
     partial: usize,
 }
 

@@ -49,6 +49,7 @@ pub struct Busy {
     pub waiting: f64,
 }
 
+/// Of one thread's seconds, the worst.
 #[derive(Clone, Copy, Default)]
 struct Seconds {
     cpu: Option<f64>,

@@ -14,6 +14,7 @@ use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};
 use model::hex;
 
+/// The number of samples that the digest covers.
 const DIGESTED: usize = 1000;
 const SHOWN: usize = 3;
 /// Samples to request at once, at first: unusual, so that a plugin's blocks begin within a call.

@@ -33,6 +33,7 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
 /// draining take about one each, so at least eight parts in ten of the requests see full load.
 const TIMES: f64 = 10.0;
 
+/// The time for which requests were sent, in seconds.
 pub(super) struct Sending {
     pub lasted: f64,
     /// The time that they should take: ten times P99 of the E2E latency.

@@ -193,6 +193,7 @@ pub(crate) fn accepted_drafts(exchange: &Exchange) -> Option<u64> {
     by_steps.or_else(counted)
 }
 
+/// Milliseconds from one instant to another.
 pub(super) fn span(from: Nanos, to: Nanos) -> f64 {
     to.since(from).as_millis_f64()
 }

@@ -44,6 +44,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
+    /// The growth beyond chance; zero or less if there is none.
     pub fn excess(&self) -> f64 {
         self.fourth_quarter - self.second_quarter - self.chance
     }

@@ -60,6 +60,7 @@ impl Cache {
         }
     }
 
+    /// The share of all prompt tokens that is reusable.
     pub fn reusable_share(&self) -> Option<f64> {
         share(self.reusable, self.tokens)
     }

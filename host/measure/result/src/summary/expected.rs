@@ -59,7 +59,7 @@ const COMMON: f64 = 0.3;
 /// as a multiple of the longest one seen.
 const LEAST_SHAPE: f64 = 3.0;
 const REACH: f64 = 3.0;
-/// The longest answers that tell how much longer others are.
+/// The number of longest answers from which the length of longer answers follows.
 const TAIL: u64 = 10;
 /// The share of the answers from which on the drain has many of them.
 const MANY: f64 = 0.2;
@@ -243,7 +243,7 @@ impl Expectation {
                 let weights = weights.map(|(slice, (own, later))| {
                     // First tokens come where prompts are read, and noise grows with the steps that
                     // this makes longer. The noise of a burst contains its long steps, and its
-                    // short ones hold work that no line describes: half of the growth counts.
+                    // short steps hold work that no line describes: half of the growth counts.
                     let length = steps.lengths[slice / each];
                     let length = match lived.coming {
                         ArrivalKind::AtOnce => (length / steps.under_way).sqrt(),
@@ -660,7 +660,7 @@ impl Expectation {
             ArrivalKind::AtOnce | ArrivalKind::Closed => 1.0 - (drain / length).min(1.0),
         };
         let gaps = main * main * self.gaps / lived.count;
-        // Fewer answers tell of the drain than of the rest.
+        // The drain follows from fewer answers than the rest.
         let ends = ends * (certain((TAIL - 1) as f64) / quantile).powi(2);
         let work = self.work();
         let mean_work = self.mean_work();

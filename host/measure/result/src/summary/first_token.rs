@@ -107,6 +107,7 @@ pub(super) struct Gather {
     unanswered: u64,
 }
 
+/// Sums over requests, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,

@@ -78,6 +78,7 @@ fn bucket(gap: u64) -> usize {
     (((bits - SHORTEST) as usize) << FINE) + part
 }
 
+/// The nanoseconds at which a bucket begins.
 fn begins(bucket: usize) -> f64 {
     let (doublings, part) = (bucket >> FINE, bucket & ((1 << FINE) - 1));
     let share = 1.0 + part as f64 / f64::from(1_u32 << FINE);

@@ -89,6 +89,7 @@ struct Content {
     /// Tokens of context times nanoseconds.
     context: u128,
     last: Option<Nanos>,
+    /// Answers that began.
     begun: u64,
 }
 
@@ -104,7 +105,9 @@ impl Content {
 pub(super) const TRAITS: usize = 8;
 
 pub(super) mod traits {
+    /// Tokens of its prompt.
     pub const PROMPT: usize = 0;
+    /// Tokens of its answer.
     pub const OUTPUT: usize = 1;
     /// Microseconds from its first token to its end.
     pub const ANSWERING: usize = 2;

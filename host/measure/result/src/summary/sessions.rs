@@ -66,6 +66,7 @@ impl Histories {
         }
     }
 
+    /// Share of the answers that are the recorded ones.
     pub fn recorded_share(&self) -> Option<f64> {
         (self.answers > 0).then(|| self.recorded as f64 / self.answers as f64)
     }

@@ -302,7 +302,7 @@ impl Args {
 }
 
 exits! {
-    RecordError(Check, Plugin) => Target { RecordError::NoModel { .. } => Input, }
+    RecordError(Check, Plugin) { RecordError::NoModel { .. } => Input, RecordError::TooLong => Target, }
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ impl BySeries {
         own.into_iter().chain(stages).chain(rest).collect()
     }
 
+    /// A time's share of the whole, from 0 to 1; absent if no time passed.
     pub fn share(&self, ms: f64) -> Option<f64> {
         (self.whole_ms > 0.0).then(|| ms / self.whole_ms)
     }

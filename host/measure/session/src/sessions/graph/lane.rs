@@ -97,7 +97,7 @@ impl Graph {
     }
 
     /// Makes each sub-agent begin as AIPerf does: after its agent's request, by as much as it began
-    /// after the first of those that the same request waits for.
+    /// after the first sub-agent that the same request waits for.
     pub fn begin_sub_agents(&mut self, recording: &Recording) {
         let Recording { streams, starts } = recording;
         let last: HashMap<usize, usize> = streams.iter().copied().zip(0..).collect();
