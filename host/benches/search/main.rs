@@ -124,7 +124,7 @@ fn engine() {
         std::env::var(variable).map_or(true, |list| list.split(',').any(|own| own == name))
     };
     let searches = std::env::var("SEARCHES").map_or(60, |count| count.parse().unwrap());
-    let mut kinds = vec![Kind::Usual, Kind::Cached, Kind::Padded];
+    let mut kinds = vec![Kind::Usual, Kind::Cached, Kind::Padded, Kind::Speculative];
     kinds.extend([Kind::Replicas, Kind::Lopsided, Kind::Wandering, Kind::Cliff]);
     kinds.retain(|kind| wanted("ENGINES", &format!("{kind:?}")));
     for kind in kinds {

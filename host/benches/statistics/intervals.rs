@@ -83,13 +83,12 @@ const WHY: &str = "By figure:
 
 - **Mean TTFT of open loops**: in many of these runs, no request waits for a slot. Everything in them happens at the very same time \
     as on an engine with room for all, so nothing in them can tell the two apart. On average over all runs the mean is higher, because \
-    in a few runs many requests wait for long. So the interval of a run without waits has no upper end, or a high one, and is wider than \
-    the runs in the table need. With ShareGPT's lengths at 0.85 the interval is too narrow. Repeats, or a longer run, show the waits.
+    in a few runs many requests wait for long. So the interval of a run without waits has no upper end. It has none either where the \
+    mean may be twice as high, and is not given if its lower end is 0 too. Repeats, or a longer run, show the waits.
 - **Reasoning at 10 a second**: answers last for a third of the run, so the engine fills for much of it. The likely cause is that \
     behaviour common to every run then counts as chance. The interval is too wide, not too narrow.
 - **1k/1k in a closed loop**: lengths are fixed, so the engine's noise is all that differs, about 0.1 %. The likely cause is that steps \
-    which read the prompts of all users at once do not follow the line through the others, and count as noise: ± 0.3 %.
-- **Mean TPOT of a burst of ShareGPT's lengths**: the interval is ± 5 %, and should be ± 7 %. The cause is not known.";
+    which read the prompts of all users at once do not follow the line through the others, and count as noise: ± 0.3 %.";
 
 fn engines(runs: u64) -> Section {
     let mut rows = Vec::new();

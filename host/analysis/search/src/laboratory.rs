@@ -100,6 +100,9 @@ pub enum Kind {
     /// One that reads prompts before anything else, in steps of their own, and pads its batches and
     /// prompts. No line describes its steps.
     Padded,
+    /// One that reads prompts first too, and whose decode steps give each answer one to four tokens
+    /// by chance, as speculative decoding does. No simulation has either.
+    Speculative,
     /// Two usual ones behind a router that sends each request to the next one.
     Replicas,
     /// Two usual ones behind a router that sends two of three requests to the first one. No
@@ -117,6 +120,7 @@ impl Kind {
             Kind::Usual | Kind::Wandering => engine_capacity(),
             Kind::Cached => 19.6,
             Kind::Padded => 13.9,
+            Kind::Speculative => 24.0,
             Kind::Replicas => 2.0 * engine_capacity(),
             Kind::Lopsided => 1.5 * engine_capacity(),
             Kind::Cliff => 65.0,
@@ -136,7 +140,9 @@ impl Kind {
             Kind::Usual | Kind::Replicas | Kind::Lopsided => Parameters::default(),
             Kind::Cached => "slots=64,context=100ns".parse().unwrap(),
             Kind::Wandering => "jitter=0.3,correlation=0.9".parse().unwrap(),
-            Kind::Padded => return padded(&due, &work, 60 + seed),
+            Kind::Padded | Kind::Speculative => {
+                return prompts_first(&due, &work, 60 + seed, self == Kind::Speculative);
+            }
         };
         // The replica of each request in turn.
         let turns: &[usize] = match self {
@@ -159,8 +165,20 @@ impl Kind {
     }
 }
 
-/// The run of [`Kind::Padded`].
-fn padded(due: &[Nanos], work: &[Work], seed: u64) -> Vec<ServedRequest> {
+/// The run of [`Kind::Padded`] or of [`Kind::Speculative`].
+fn prompts_first(
+    due: &[Nanos],
+    work: &[Work],
+    seed: u64,
+    is_speculative: bool,
+) -> Vec<ServedRequest> {
+    // The next multiple to which the engine pads prompts, and batches; and a decode step's seconds.
+    let (prompt, batch_size, decode) =
+        if is_speculative { (1, 1, 0.016) } else { (512, 16, 0.010) };
+    // Each of three drafted tokens is right with this chance, if those before it are.
+    let accepted = |random: &mut Random| {
+        (0..3).take_while(|_| is_speculative && random.uniform() < 0.7).count() as u32
+    };
     let mut random = Random::new(seed);
     let of =
         |(due, work): (&Nanos, &Work)| ServedRequest { sent: *due, work: *work, tokens: vec![] };
@@ -181,15 +199,16 @@ fn padded(due: &[Nanos], work: &[Work], seed: u64) -> Vec<ServedRequest> {
                 read += served[id].work.prompt_tokens;
                 batch.push((id, served[id].work.output_tokens - 1));
             }
-            step(0.008 + 0.000_02 * f64::from(read.next_multiple_of(512)));
+            step(0.008 + 0.000_02 * f64::from(read.next_multiple_of(prompt)));
             for (id, _) in &batch[begun..] {
                 served[*id].tokens.push(now);
             }
             batch.retain(|(_, left)| *left > 0);
         } else if !batch.is_empty() {
-            step(0.010 + 0.000_2 * f64::from((batch.len() as u32).next_multiple_of(16)));
+            let requests = (batch.len() as u32).next_multiple_of(batch_size);
+            step(decode + 0.000_2 * f64::from(requests));
             batch.retain_mut(|(id, left)| {
-                *left -= 1;
+                *left = left.saturating_sub(1 + accepted(&mut random));
                 if *left == 0 {
                     served[*id].tokens.push(now);
                 }
