@@ -217,14 +217,15 @@ impl Expectation {
         steps.noise * squares * self.lived.seconds
     }
 
-    /// The requests, by slice, that come later and find the queue that a delay has made longer.
-    fn later(&self) -> Vec<f64> {
+    /// The requests, by slice, that come later and find the queue that a delay has made longer. A
+    /// queue keeps a delay until the answers under way fall below a share of the most.
+    fn later(&self, keeps: f64) -> Vec<f64> {
         let lived = &self.lived;
         let most = Full::most(lived);
         let mut later = vec![0.0; lived.waiting.len()];
         let mut come = 0.0;
         for slice in (0..later.len()).rev() {
-            if !(self.is_timed() && lived.answering[slice] >= EMPTYING * most) {
+            if !(self.is_timed() && lived.answering[slice] >= keeps * most) {
                 come = 0.0;
             }
             later[slice] = come;
@@ -237,7 +238,7 @@ impl Expectation {
 
     /// The variance of a mean latency over repeats of the same requests, in seconds squared, and a
     /// single request's variance by chance, for one second of its latency and beside it.
-    fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
+    fn same_variance(&self, name: &str, keeps: f64) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
         let phase = if self.is_timed() { steps.mean * steps.mean / 12.0 } else { 0.0 };
@@ -261,7 +262,7 @@ impl Expectation {
         };
         let (noise, chance, per_second) = match name {
             metric::TTFT => {
-                let weights = lived.waiting.iter().zip(self.later()).enumerate();
+                let weights = lived.waiting.iter().zip(self.later(keeps)).enumerate();
                 let weights =
                     weights.map(|(slice, (own, later))| (own + later) / count * growth(slice));
                 (self.noise(steps, weights), phase, steps.noise)
@@ -272,7 +273,8 @@ impl Expectation {
                 (self.noise(steps, weights), 2.0 * phase / output / output, steps.noise / output)
             }
             metric::E2E => {
-                let all = lived.waiting.iter().zip(&lived.answering).zip(self.later()).enumerate();
+                let all =
+                    lived.waiting.iter().zip(&lived.answering).zip(self.later(keeps)).enumerate();
                 let weights = all.map(|(slice, ((wait, answer), later))| {
                     (wait + answer + later) / count * of_burst(slice)
                 });
@@ -288,7 +290,9 @@ impl Expectation {
     /// requests. Repeats differ by no more than other requests would, so the blocks of this run
     /// bound them. Where an engine is mostly idle, the time of its steps shows little of its noise.
     fn same_halves(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<[f64; 2]> {
-        let (variance, per_second, chance) = self.same_variance(name)?;
+        let (variance, per_second, chance) = self.same_variance(name, EMPTYING)?;
+        // What a queue keeps reaches few requests, so it moves the mean alone.
+        let (of_median, ..) = self.same_variance(name, TAKEN)?;
         let quantile = certain(self.lived.steps.as_ref()?.freedom);
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let own = (per_second * median + chance).sqrt();
@@ -297,7 +301,7 @@ impl Expectation {
         // As many samples as noise moves across the median, and no more than chance moves of
         // samples that are all new.
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
-        let shared = variance * (median / mean.max(1e-12)).powi(2);
+        let shared = of_median * (median / mean.max(1e-12)).powi(2);
         let halves = [quantile * variance.sqrt(), quantile * (shared + crossing).sqrt()];
         if self.lived.coming == ArrivalKind::AtOnce {
             // The requests of a burst wait for each other, so its blocks differ by their places.
@@ -494,7 +498,13 @@ impl Expectation {
             }
             _ => return None,
         };
-        let [of_mean, of_median] = around;
+        // If an open loop may be twice as slow, the run does not hold the waits that decide.
+        let is_open = |own: Around, figure: f64| self.is_timed() && own.above > figure;
+        let ends = |own: Around, figure: f64| {
+            if is_open(own, figure) { own.higher(f64::INFINITY) } else { own }
+        };
+        let (of_mean, of_median) =
+            (around[0].map(|own| ends(own, mean)), around[1].map(|own| ends(own, median)));
         // Other requests meet the noise that the same ones meet.
         let about = |own: Option<Around>, same: f64, figure: f64| {
             own.map(|own| own.with(Some(Around::even(same))).times(1e3).about(figure))
@@ -650,12 +660,7 @@ impl Expectation {
         let unseen = self.unseen(mean / 1e3);
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
         let unseen_of_median = if opened { f64::INFINITY } else { 0.0 };
-        let of_mean = of_mean.map(|own| own.higher(unseen)).map(|own| {
-            // Where the mean may be twice as high, the waits that decide it are not in this run.
-            let is_unknown = self.is_timed() && own.above > mean / 1e3;
-            if is_unknown { own.higher(f64::INFINITY) } else { own }
-        });
-        [of_mean, of_median.map(|own| own.higher(unseen_of_median))]
+        [of_mean.map(|own| own.higher(unseen)), of_median.map(|own| own.higher(unseen_of_median))]
     }
 
     /// The variance of the waits of the first requests of a closed loop. They come at once, so each
