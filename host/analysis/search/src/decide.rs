@@ -357,7 +357,7 @@ mod tests {
         let run = Counted { control: Some(control), ..counted(2908, 4, 1.0) };
         let text = decide_at(0.001, &[run]).to_string();
         let share =
-            "4 of 2908 requests are bad: expected in the long run 4.380 % (simulated), limit 1 %";
+            "4 of 2908 requests are bad; a long run would have 4.380 % (simulated), limit 1 %";
         assert!(text.contains(share), "{text}");
     }
 

@@ -144,12 +144,12 @@ impl fmt::Display for Decided {
             format!("{}: {} of {} requests are bad", own.limit, own.bad, own.requests)
         };
         let long_run = |own: &Stated| {
-            Some(format!("expected in the long run {} (simulated)", percent(own.long_run?)))
+            Some(format!("; a long run would have {} (simulated)", percent(own.long_run?)))
         };
         let missed = |own: &Stated| {
             let share = own.bad as f64 / own.requests.max(1) as f64;
-            let share = long_run(own).unwrap_or_else(|| percent(share));
-            format!("{}: {share}, {}", seen(own), limit(own))
+            let share = long_run(own).unwrap_or_else(|| format!(": {}", percent(share)));
+            format!("{}{share}, {}", seen(own), limit(own))
         };
         let all_missed = || self.limits.iter().map(missed).collect::<Vec<_>>().join("; ");
         match &self.decision {
@@ -168,12 +168,12 @@ impl fmt::Display for Decided {
                 }
                 Failure::Growth(backlog) => write!(
                     f,
-                    "failed: unanswered requests grew from {:.1} to {:.1}, and chance explains {:.1}",
+                    "failed: unanswered requests grew from {:.1} to {:.1}, and chance explains at most {:.1}",
                     backlog.second_quarter, backlog.fourth_quarter, backlog.chance
                 ),
                 Failure::Stopped(alarm) => write!(
                     f,
-                    "failed: stopped after {:.0} s, because unanswered requests grew from {:.1} to {:.1}, and chance explains {:.1}",
+                    "failed: stopped after {:.0} s, because unanswered requests grew from {:.1} to {:.1}, and chance explains at most {:.1}",
                     alarm.progress.at.as_secs_f64(),
                     alarm.second_quarter,
                     alarm.fourth_quarter,
@@ -189,8 +189,8 @@ impl fmt::Display for Decided {
                 let each: Vec<String> = open
                     .map(|own| {
                         let [low, high] = [own.low, own.high].map(percent);
-                        let share = long_run(own).unwrap_or_else(|| format!("{low} to {high}"));
-                        format!("{}: {share}, {}", seen(own), limit(own))
+                        let share = long_run(own).unwrap_or_else(|| format!(": {low} to {high}"));
+                        format!("{}{share}, {}", seen(own), limit(own))
                     })
                     .collect();
                 let because = match why {

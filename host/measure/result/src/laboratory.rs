@@ -268,25 +268,23 @@ fn intervals_of_bursts_are_as_wide_as_they_need_to_be() {
     }
     let case = Case::new("case", engine.parse().unwrap(), SHAREGPT, Load::AtOnce, 1000);
     let drawn = summaries(&case, 60);
-    let rate = |summary: &Summary| {
-        let of = &summary.throughput;
-        (of.requests_per_s.unwrap(), of.confidence.unwrap().other_requests.requests_per_s.unwrap())
-    };
-    let tpot = |summary: &Summary| {
-        let of = summary.metric(metric::TPOT).unwrap();
-        (of.mean, of.confidence.unwrap().mean.unwrap())
-    };
-    let figures: [(&str, &dyn Fn(&Summary) -> (f64, Bounds)); 2] =
-        [("requests per second", &rate), (metric::TPOT, &tpot)];
-    for (name, of) in figures {
-        let of = drawn.iter().map(of);
+    let check = |name: &str, figure: fn(&Summary) -> (f64, Bounds)| {
+        let of = drawn.iter().map(figure);
         let truth = of.clone().map(|(figure, _)| figure).sum::<f64>() / 60.0;
         let scatter = of.clone().map(|(figure, _)| (figure - truth).powi(2) / 59.0).sum::<f64>();
         let held = of.clone().filter(|(_, own)| holds(Some(*own), truth)).count();
         let times = median(of.map(|(_, own)| half(own)).collect()) / (1.96 * scatter.sqrt());
         let is_needed = (0.85..1.6).contains(&times);
         assert!(held >= 54 && is_needed, "{name}: {held} of 60, {times} times");
-    }
+    };
+    check("requests per second", |summary| {
+        let of = &summary.throughput;
+        (of.requests_per_s.unwrap(), of.confidence.unwrap().other_requests.requests_per_s.unwrap())
+    });
+    check(metric::TPOT, |summary| {
+        let of = summary.metric(metric::TPOT).unwrap();
+        (of.mean, of.confidence.unwrap().mean.unwrap())
+    });
 }
 
 /// A delay of a queue reaches the requests that come while it shrinks, whether or not one waits at

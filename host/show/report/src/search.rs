@@ -21,7 +21,7 @@ use search::{Answer, Load, Probe, Purpose, Search};
 pub use page::page;
 
 /// The meaning of a share in the long run.
-const SIMULATED: &str = "simulated: the share expected in a long run at this load; the requests of a short run happen to be easy or hard";
+const SIMULATED: &str = "simulated: calculated for a long run at this load, because a short run may be lucky or unlucky";
 
 pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
@@ -41,7 +41,7 @@ pub fn text(answer: &Answer) -> String {
             }
         }
     }
-    if answer.levels.iter().flat_map(|level| &level.tiers).any(Decided::is_simulated) {
+    if is_simulated(answer) {
         let _ = writeln!(text, "{SIMULATED}");
     }
     let away = (answer.levels.iter())
@@ -58,6 +58,11 @@ pub fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(text, "{} runs, {} requests", answer.probes, answer.requests);
     text
+}
+
+/// True if a result is a simulated share, which [`SIMULATED`] explains.
+fn is_simulated(answer: &Answer) -> bool {
+    answer.levels.iter().flat_map(|level| &level.tiers).any(Decided::is_simulated)
 }
 
 fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
@@ -77,7 +82,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         lines.push(match again {
             Again::Shown => format!("a run of its own at {at} shows it again"),
             Again::Agrees => format!(
-                "a run of its own at {at} agrees; it had too few requests to decide it again"
+                "a run of its own at {at} agrees, and is too short to decide alone"
             ),
             Again::Doubtful => format!(
                 "in a run of its own at {at}, more requests miss the objective than allowed, and chance explains it: measure {at} again before you rely on it"
@@ -272,7 +277,7 @@ fn whole(seconds: f64) -> String {
 
 pub fn begins(probe: &Probe) -> String {
     let purpose = match probe.purpose {
-        Purpose::Bracket => "for bounds",
+        Purpose::Bracket => "to find bounds",
         Purpose::Narrow => "between the bounds",
         Purpose::Confirm => "to confirm",
     };
@@ -305,12 +310,14 @@ pub fn ended(search: &Search, number: u32) -> Vec<String> {
             let width = 100.0 * (failed / passed - 1.0);
             let _ = write!(
                 line,
-                "; surely between {} and {} ({width:.1} %)",
+                "; surely between {} and {} (width {width:.1} %)",
                 short(passed),
                 amount(answer.load, failed)
             );
         }
-        if let Some((more, at)) = found.more.zip(found.estimate) {
+        // A search with a limit of time plans its runs by the time that is left.
+        let more = found.more.filter(|_| search.seconds_left().is_none());
+        if let Some((more, at)) = more.zip(found.estimate) {
             let _ = write!(line, "; {}{}", rounded(more), time(&answer, at, more));
         }
         line

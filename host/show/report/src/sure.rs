@@ -13,7 +13,7 @@ pub(crate) const TITLE: &str = "How Sure: Average of Many Runs (95 %)";
 pub(crate) const COLUMNS: [&str; 3] = ["this run", "same seed", "new seed"];
 
 /// The meaning of the columns.
-pub(crate) const LEGEND: &str = "same seed: these requests again; new seed: other requests of this kind; assumed: the usual difference from run to run";
+pub(crate) const LEGEND: &str = "one run may lie outside; same seed: these requests again; new seed: other requests; assumed: not measured on this server";
 
 /// The rest of their meaning.
 pub(crate) const NOTE: &str = "a server's pace is assumed to differ by ± 3.9 % from run to run; near capacity, latency differs by more; unknown: repeats show it (--repeat 3 --same-requests); one further run may lie outside a range";
@@ -139,8 +139,8 @@ fn start_only(summary: &Summary, metric: &str) -> String {
         _ => None,
     };
     match steady.and_then(|of: &Distribution| of.percentile(99.0)) {
-        Some(p99) => format!("set by the start; {} after it", shown(p99)),
-        None => "set by the start".to_owned(),
+        Some(p99) => format!("the first requests set it; {} after them", shown(p99)),
+        None => "the first requests set it".to_owned(),
     }
 }
 
@@ -155,7 +155,7 @@ fn unless_full(summary: &Summary, bounds: Bounds) -> String {
 fn new_seeds(summary: &Summary) -> String {
     let seconds = summary.throughput.duration_s.map(|seconds| ENOUGH * seconds);
     let time = seconds.map_or(String::new(), |seconds| {
-        format!(" ({ENOUGH} runs, {})", roughly(seconds.max(1.0)))
+        format!(" ({ENOUGH} new runs, {})", roughly(seconds.max(1.0)))
     });
     format!("needs --repeat {ENOUGH}{time}")
 }

@@ -1,7 +1,7 @@
 //! A search as a page: the answer of each tier, the share of bad requests at every load that was
 //! tried, and every run.
 
-use super::{amount, conclusion, short, unit};
+use super::{SIMULATED, amount, conclusion, is_simulated, short, unit};
 use crate::chart::{Band, Chart, Rule, Side};
 use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart};
 use crate::document::{Cell, Document, Table, Text, Tone};
@@ -47,6 +47,9 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
             page.heading(3, heading(tier));
         }
         page.table(loads(config, number, &levels));
+    }
+    if is_simulated(&answer) {
+        page.say(SIMULATED);
     }
     page.heading(2, "Runs");
     page.table(runs(searched));
